@@ -199,6 +199,13 @@ let package = Package(
       name: "MoongateAppAPI",
       dependencies: ["MoongateSDK", "MoongateCore", "MoongateHTTP", hummingbird, httpTypes, logging],
       swiftSettings: strict),
+    // The endpoints and pages of Moongate as an OpenID provider.
+    .target(
+      name: "MoongateApps",
+      dependencies: [
+        "MoongateSDK", "MoongateCore", "MoongateHTTP", hummingbird, httpTypes, crypto, cryptoExtras, logging,
+      ],
+      swiftSettings: strict),
     // What the programs share: how they run a command, print and log, and the list of compiled-in providers.
     .target(
       name: "MoongateProgram",
@@ -210,8 +217,8 @@ let package = Package(
       name: "MoongateGateway",
       dependencies: [
         "MoongateSDK", "MoongateCore", "MoongatePolicy", "MoongateStore", "MoongateDelivery", "MoongateProxy",
-        "MoongateHTTP", "MoongateAppAPI", "MoongateExec", "MoongateProgram", "CLinux", "CSpawn", "CVersions", arguments,
-        lifecycle, unixSignals, logging, hummingbird, hummingbirdCore, nioCore, nioPosix, nioSSL, metrics, tracing,
+        "MoongateHTTP", "MoongateAppAPI", "MoongateApps", "MoongateExec", "MoongateProgram", "CLinux", "CSpawn",
+        "CVersions", arguments, lifecycle, unixSignals, logging, hummingbird, hummingbirdCore, nioCore, nioPosix, nioSSL, metrics, tracing,
       ],
       path: "Sources/moongate", exclude: ["README.md", "Main", "Templates"], swiftSettings: strict,
       plugins: ["EmbedFiles"]),
@@ -311,9 +318,8 @@ let package = Package(
     .testTarget(
       name: "MoongateHTTPTests",
       dependencies: [
-        "MoongateSDK", "MoongateCore", "MoongateHTTP", "MoongateAppAPI", "MoongateProxy", "MoongateTesting",
-        "MoongateStore", "MoongateDelivery",
-        "DemoGoogle", crypto, hummingbird, .product(name: "HummingbirdTesting", package: "hummingbird"),
+        "MoongateSDK", "MoongateCore", "MoongateHTTP", "MoongateAppAPI", "MoongateApps", "MoongateProxy",
+        "MoongateTesting", "MoongateStore", "MoongateDelivery", "DemoGoogle", crypto, cryptoExtras, hummingbird, .product(name: "HummingbirdTesting", package: "hummingbird"),
         httpTypes, nioCore, nioPosix,
         nioEmbedded, logging,
       ] + providers.map(\.dependency),

@@ -28,6 +28,15 @@ extension ProviderRegistry {
     }
   }
 
+  /// The path of the page on which a user verifies the email address of the account.
+  package func verificationPage(in generation: any PolicyGeneration) -> String {
+    let senders = all.filter { $0 is any CodeProvider && $0.descriptor.identifierKinds.contains(.email) }.map(
+      \.descriptor.name)
+    let verifying = generation.flow(for: .verify(.email))?.steps.first?.choices ?? []
+    let ordered = verifying + senders.filter { generation.policies[$0] != nil } + senders
+    return ordered.lazy.compactMap { self.ownPage(of: $0) }.first ?? PagePath.account
+  }
+
   /// The path of the page on which a session passes the provider.
   package func stepPage(of name: ProviderName) -> String {
     ownPage(of: name) ?? (isOnSignInPage(name) ? PagePath.signIn : PagePath.step)

@@ -11,6 +11,8 @@ package struct CrossOriginMarks: Sendable, Equatable {
 
   /// The single Origin of the request, if it may read the answer.
   package let origin: String?
+  /// Whether browsers send the user's session with the request.
+  private let sendsCookies: Bool
 
   /// - Parameters:
   ///   - named: the values of the request's Origin fields.
@@ -19,15 +21,23 @@ package struct CrossOriginMarks: Sendable, Equatable {
   package init?(_ named: [String], allowed origins: [String]) {
     if origins.isEmpty { return nil }
     origin = named.count == 1 && origins.contains(named[0]) ? named[0] : nil
+    sendsCookies = true
+  }
+
+  /// The fields of an answer that does not depend on the user's session, so that browsers send none.
+  /// - Parameter isAllowed: whether an origin may read the answer.
+  package init(_ named: [String], isAllowed: (String) -> Bool) {
+    origin = named.count == 1 && isAllowed(named[0]) ? named[0] : nil
+    sendsCookies = false
   }
 
   /// The fields of the answer. It differs by origin, so `Vary` informs caches.
   /// - Parameter isOptions: whether the request's method is OPTIONS, whose answer no script reads.
   package func fields(isOptions: Bool) -> [(name: String, value: String)] {
     guard let origin else { return [("Vary", "Origin")] }
-    let read = [
-      ("Vary", "Origin"), ("Access-Control-Allow-Origin", origin), ("Access-Control-Allow-Credentials", "true"),
-    ]
+    let read =
+      [("Vary", "Origin"), ("Access-Control-Allow-Origin", origin)]
+      + (sendsCookies ? [("Access-Control-Allow-Credentials", "true")] : [])
     return isOptions ? read : read + [("Access-Control-Expose-Headers", Self.exposed)]
   }
 }

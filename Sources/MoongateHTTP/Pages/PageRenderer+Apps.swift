@@ -46,4 +46,18 @@ extension PageRenderer {
         reference: words.text("reference", ["id": refusal.decision.text]), stressesSupport: true),
       title: title, refusal: refusal, exchange)
   }
+
+  /// The tags of the languages of the pages.
+  package func languages(_ exchange: Exchange) -> [String] { set(of: exchange.generation).languages.map(\.tag) }
+
+  /// The first of the wanted languages that the pages have; nil if they have none, or if the user has chosen one.
+  /// - Parameter wanted: tags of BCP 47, by descending preference.
+  package func language(_ wanted: [String], _ exchange: Exchange) -> String? {
+    guard exchange.request.headers.cookies(GatewayCookies.selectedLanguage).isEmpty else { return nil }
+    let tags = languages(exchange)
+    let primary = { (tag: String) in tag.lowercased().prefix { $0 != "-" } }
+    return wanted.lazy.compactMap { tag in
+      tags.first { $0.lowercased() == tag.lowercased() } ?? tags.first { primary($0) == primary(tag) }
+    }.first
+  }
 }

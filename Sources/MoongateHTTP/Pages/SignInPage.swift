@@ -66,6 +66,7 @@ struct SignInPage: Sendable {
       }
       var form = SignInForm(method: method(query["with"], flow, exchange), flow: flow, returnTo: returnTo)
       form.phone = query["phone"]
+      form.email = query["login_hint"].map { String($0.prefix(255)) }
       form.region = SignInForm.region(query["region"])
       let takesEmail = entry(form.method, flow, exchange)?.provider.takes(.email) ?? true
       form.fill(from: invitation, takesEmail: takesEmail)
@@ -102,7 +103,7 @@ struct SignInPage: Sendable {
       form.skip = exchange.isOffer ? returnTo ?? exchange.generation.flows[defaultFlow]?.next.returning ?? "/" : nil
       return page(form, exchange)
     }
-    guard flow == nil else { return nil }
+    guard flow == nil, !SignInAgain.isMarked(returnTo) else { return nil }
     return exchange.redirect(to: returnTo ?? exchange.generation.flows[defaultFlow]?.next.returning ?? "/")
   }
 

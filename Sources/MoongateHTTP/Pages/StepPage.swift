@@ -47,7 +47,7 @@ struct StepPage: Sendable {
     let returnTo = exchange.targets.accept(query["return_to"])
     let account = try await driver.session(exchange)?.account
     let purpose = flow.purpose
-    if !flow.needsSession(by: exchange.providers), account != nil {
+    if !flow.needsSession(by: exchange.providers), account != nil, !SignInAgain.isMarked(returnTo) {
       return exchange.redirect(to: returnTo ?? flow.next.returning)
     }
     if let made = purpose.setProvider, account?.credentials.contains(made) ?? false,

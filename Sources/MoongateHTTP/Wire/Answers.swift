@@ -10,6 +10,11 @@ extension Response {
     plain(status, type: "application/json", value.bytes + [UInt8(ascii: "\n")])
   }
 
+  /// An answer of the API with any status.
+  package static func json(_ value: JSONValue, code: Int) -> Response {
+    json(value, status: HTTPResponse.Status(known: code))
+  }
+
   /// 204 No Content.
   package static var nothing: Response { Response(status: .noContent, headers: careful) }
 

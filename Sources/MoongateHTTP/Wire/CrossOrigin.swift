@@ -2,23 +2,36 @@ import HTTPTypes
 import Hummingbird
 import MoongateCore
 
-/// The web origins that may call `/api/auth` (`cors_origins`; WHATWG Fetch, "CORS protocol").
+/// The web origins that may call a path of the gateway by scripts (WHATWG Fetch, "CORS protocol"): those of
+/// `cors_origins` for `/api/auth`, with the user's session, and those of apps for what apps call, without it.
 struct CrossOrigin: Sendable {
   /// Headers that scripts may send.
   private static let requestHeaders = "authorization, content-type, moongate-device"
   /// How long browsers may cache a preflight answer, in seconds.
   private static let maxAge = "600"
 
-  /// The origins of gateway.lua in canonical form.
-  let origins: [String]
+  /// The origins that may call the path; nil: those of the apps.
+  private let origins: [String]?
+  private let apps: AppTable
 
-  init(_ gateway: GatewaySettings) { origins = gateway.corsOrigins }
+  /// - Returns: nil if CORS does not apply to the path, as to pages and calls of the own origin.
+  init?(_ path: Substring, _ generation: any PolicyGeneration) {
+    apps = generation.apps
+    if Self.coversAPI(path) {
+      origins = generation.gateway.corsOrigins
+    } else {
+      guard !generation.apps.apps.isEmpty, OwnPaths.scriptsOfAppsMayCall(path) else { return nil }
+      origins = nil
+    }
+  }
 
-  /// Whether CORS applies to the path: only to the API, not to pages and own-origin calls.
-  static func covers(_ path: Substring) -> Bool { path.hasPrefix(CrossOriginMarks.prefix.description) }
+  /// Whether the path is one of the API.
+  static func coversAPI(_ path: Substring) -> Bool { path.hasPrefix(CrossOriginMarks.prefix.description) }
 
   private func marks(_ request: Request) -> CrossOriginMarks? {
-    CrossOriginMarks(request.headers[values: .origin], allowed: origins)
+    let named = request.headers[values: .origin]
+    if let origins { return CrossOriginMarks(named, allowed: origins) }
+    return CrossOriginMarks(named) { apps.hasRedirectURI(at: $0) }
   }
 
   /// The answer to a preflight request; nil for any other request, or for an origin that is not allowed.
@@ -39,6 +52,22 @@ struct CrossOrigin: Sendable {
     guard let marks = marks(request) else { return }
     for field in marks.fields(isOptions: request.method == .options) {
       response.headers.set(field.name, to: field.value)
+    }
+  }
+}
+
+extension AppTable {
+  /// Whether an app has a redirect URI of this web origin, which is written as browsers write it.
+  ///
+  /// Attack: `https://app.example.com.evil`. What follows the origin in the redirect URI is its path or its query.
+  fileprivate func hasRedirectURI(at origin: String) -> Bool {
+    guard origin.hasPrefix("https://") || origin.hasPrefix("http://") else { return false }
+    return apps.contains { app in
+      app.redirectURIs.contains { uri in
+        guard uri.text.hasPrefix(origin) else { return false }
+        let rest = uri.text.dropFirst(origin.count)
+        return rest.isEmpty || rest.hasPrefix("/") || rest.hasPrefix("?")
+      }
     }
   }
 }

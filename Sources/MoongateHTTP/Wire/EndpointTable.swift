@@ -27,12 +27,15 @@ package struct Endpoint: Sendable {
   let servesAllDomains: Bool
   /// The description for `openapi.json`; nil if the endpoint does not belong to the API.
   let operation: Operation?
-  let handle: @Sendable (Exchange) async throws(Refusal) -> Response
+  private(set) var handle: Handler
+
+  /// Answers a request.
+  package typealias Handler = @Sendable (Exchange) async throws(Refusal) -> Response
 
   /// An address of a page, an asset or another site's requests, which `openapi.json` does not describe.
   package init(
     _ kind: Kind, _ method: HTTPRequest.Method, _ path: String, servesAllDomains: Bool = false,
-    handle: @escaping @Sendable (Exchange) async throws(Refusal) -> Response
+    handle: @escaping Handler
   ) {
     self.init(
       kind, method, path, nil, toleratesSlash: false, servesAllDomains: servesAllDomains || kind == .asset,
@@ -42,17 +45,26 @@ package struct Endpoint: Sendable {
   /// A call of the API, at the address of its operation.
   package init(
     _ kind: Kind, _ operation: Operation, toleratesSlash: Bool = false, servesAllDomains: Bool = false,
-    handle: @escaping @Sendable (Exchange) async throws(Refusal) -> Response
+    handle: @escaping Handler
   ) {
     self.init(
       kind, operation.method, operation.path, operation, toleratesSlash: toleratesSlash,
       servesAllDomains: servesAllDomains, handle: handle)
   }
 
+  /// The endpoint with something around its handler.
+  package func wrapped(
+    _ outer: @escaping @Sendable (Exchange, Handler) async throws(Refusal) -> Response
+  ) -> Endpoint {
+    var endpoint = self
+    endpoint.handle = { [handle] exchange throws(Refusal) in try await outer(exchange, handle) }
+    return endpoint
+  }
+
   /// More than five parameters: one for each field.
   private init(
     _ kind: Kind, _ method: HTTPRequest.Method, _ path: String, _ operation: Operation?, toleratesSlash: Bool,
-    servesAllDomains: Bool, handle: @escaping @Sendable (Exchange) async throws(Refusal) -> Response
+    servesAllDomains: Bool, handle: @escaping Handler
   ) {
     self.kind = kind
     self.method = method

@@ -40,7 +40,7 @@ package struct GatewayResponder: HTTPResponder {
     let generation = generations.current
     let peer = context.peer ?? .unspecified
     let (client, forwardingFault) = client(of: request, peer, generation.gateway)
-    let elsewhere = CrossOrigin.covers(path) ? CrossOrigin(generation.gateway) : nil
+    let elsewhere = CrossOrigin(path, generation)
     var kind = path.hasPrefix("/api/") || path.hasPrefix("/.well-known/") ? Endpoint.Kind.call : .page
     var response: Response
     var cookies: [String] = []
@@ -196,7 +196,7 @@ extension Exchange {
     case .asset, .inbound: return
     case .call:
       guard credentials.holdsCookie else { return }
-      if CrossOrigin.covers((request.head.path ?? "").prefix { $0 != "?" }) { own += CrossOrigin(gateway).origins }
+      if CrossOrigin.coversAPI((request.head.path ?? "").prefix { $0 != "?" }) { own += gateway.corsOrigins }
     case .page: break
     }
     guard credentials.origins.count == 1, own.contains(credentials.origins[0]) else { throw refusal(.originRefused) }

@@ -29,7 +29,8 @@ extension ClientConnection {
     guard let path = RequestPath(raw) else {
       return refuse(.badRequest, reason: "a path that is not in normal form", head: head)
     }
-    let isOwn = if let decoded = path.decoded { isOwn(decoded.span) } else { isOwn(raw) }
+    let isOwn =
+      if let decoded = path.decoded { isOwn(decoded.span, head, host) } else { isOwn(raw, head, host) }
     if !isOwn {
       serve(head, host, decodedPath: path.decoded, found)
     } else if let (dialect, rest) = ForwardDialect.asked(bytes, head.path) {
@@ -159,19 +160,29 @@ extension ClientConnection {
   }
 
   /// Whether the gateway itself serves the path.
-  private func isOwn(_ path: Span<UInt8>) -> Bool {
+  private func isOwn(_ path: Span<UInt8>, _ head: RequestHead, _ host: RequestHost) -> Bool {
     guard path.count > 1 else { return false }
     switch path[1] {
     case UInt8(ascii: "a"):
       return Self.begins(path, "/auth") && (path.count == 5 || path[5] == UInt8(ascii: "/"))
         || Self.begins(path, "/api/auth/")
     case UInt8(ascii: "."):
-      return Self.begins(path, "/.well-known/moongate/")
-        || loop.currentPlan().wellKnown.contains { own in
-          own.count == path.count && own.indices.allSatisfy { own[$0] == path[$0] }
-        }
+      let plan = loop.currentPlan()
+      return Self.begins(path, "/.well-known/moongate/") || Self.isAmong(plan.wellKnown, path)
+        || Self.isAmong(plan.discovery, path) && isForSignInHost(head, host, plan)
     default: return false
     }
+  }
+
+  private static func isAmong(_ paths: [[UInt8]], _ path: Span<UInt8>) -> Bool {
+    paths.contains { own in own.count == path.count && own.indices.allSatisfy { own[$0] == path[$0] } }
+  }
+
+  /// Whether the request is for the host of the sign-in pages. A service at another host may be an OpenID provider
+  /// itself, and its documents are its own.
+  private func isForSignInHost(_ head: RequestHead, _ host: RequestHost, _ plan: GenerationPlan) -> Bool {
+    guard let (_, judged) = try? origin(of: head, host) else { return false }
+    return judged.host.name == plan.signInHost
   }
 
   private static func begins(_ path: Span<UInt8>, _ text: StaticString) -> Bool {

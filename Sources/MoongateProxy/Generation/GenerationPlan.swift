@@ -35,18 +35,14 @@ final class GenerationPlan {
 
   /// The paths of the documents that providers publish.
   let wellKnown: [[UInt8]]
+  /// The paths of the documents that describe this gateway as an OpenID provider, at `signInHost`; empty without apps.
+  let discovery: [[UInt8]]
   /// The page where a browser gets a session token for another root domain.
   static let handoff: StaticString = "/auth/handoff"
   /// The providers of the program and of the generation.
   let providers: ProviderRegistry
   /// The page where a user verifies the email address of the account.
-  private(set) lazy var verificationPage: String = {
-    let senders = providers.all.filter { $0 is any CodeProvider && $0.descriptor.identifierKinds.contains(.email) }.map(
-      \.descriptor.name)
-    let verifying = generation.flow(for: .verify(.email))?.steps.first?.choices ?? []
-    let ordered = verifying + senders.filter { generation.policies[$0] != nil } + senders
-    return ordered.lazy.compactMap { self.providers.ownPage(of: $0) }.first ?? PagePath.account
-  }()
+  private(set) lazy var verificationPage = providers.verificationPage(in: generation)
 
   init(
     version: UInt64, generation: any PolicyGeneration, providers: ProviderRegistry, metricsIndex: (Route) -> Int,
@@ -57,6 +53,7 @@ final class GenerationPlan {
     let registry = generation.registry ?? providers
     self.providers = registry
     wellKnown = registry.wellKnown(in: generation).map { Array("/.well-known/\($0)".utf8) }
+    discovery = generation.apps.apps.isEmpty ? [] : OwnPaths.discovery.map { Array($0.utf8) }
     matcher = RouteMatcher(generation.routes)
     routes = generation.routes.routes.map {
       RoutePlan($0, metricsIndex: metricsIndex($0), targets: $0.upstreams.map(target))

@@ -2,6 +2,7 @@ import Foundation
 import Hummingbird
 import Logging
 import MoongateAppAPI
+import MoongateApps
 import MoongateCore
 import MoongateDelivery
 import MoongateHTTP
@@ -69,6 +70,10 @@ struct Gateway {
     let appAPI =
       settings.appAPI
       ? AppAPI(store: store, keys: key.keys, clock: clock, audit: audit, providers: registry, logger: logger) : nil
+    let apps = Apps(
+      store: store, generations: generations, providers: registry, keys: key.keys, clock: clock, random: random,
+      signing: SigningKeys(key.keys, store: store, at: clock.now()), audit: audit)
+    let openID = OpenIDProvider(apps: apps, store: store, keys: key.keys, web: web, clock: clock, random: random)
     let pages: PageRenderer
     do { pages = try PageRenderer(logger: logger, events: appAPI?.events) } catch {
       throw StartProblem("The hosted pages of this program are invalid: \(error)")
@@ -136,7 +141,7 @@ struct Gateway {
     let publicApplication = PublicApplication(
       engine: engine, store: store, generations: generations, providers: registry, clock: clock, random: random,
       keys: key.keys, audit: audit,
-      keySet: { proxy.keySet }, pages: pages, adding: appAPI.map { [$0] } ?? [], server: server,
+      keySet: { proxy.keySet }, pages: pages, adding: appAPI.map { [$0, openID] } ?? [openID], server: server,
       bodies: BodyReader(timeLimit: nil), forwardingFaults: proxy.forwardingFaults, eventLoops: eventLoops,
       logger: logger)
     let adminApplication = AdminApplication(
@@ -161,7 +166,8 @@ struct Gateway {
       upgrade: { await upgrading.upgrade(within: $0) },
       isEnding: { readiness.isEnding },
       metrics: {
-        let flows = signIns.families + engine.sendMetrics.families + engine.providerMetrics.families
+        let flows =
+          signIns.families + engine.sendMetrics.families + engine.providerMetrics.families + apps.metrics.families
         let parts =
           metrics.families + heartbeat.families + auditSending.families + deliveries.families + hashing.families
           + shadow.families
@@ -204,6 +210,8 @@ struct Gateway {
         maintenance: Maintenance(engine, holder: heartbeat.id, jitter: { Double.random(in: 0..<1) }),
         rechecks: IdentityRechecks(engine)),
       UnverifiedAccountsLoop(store: store, generations: generations, clock: clock, random: random, logger: logger),
+      AppKeysLoop(apps: apps, generations: generations, clock: clock, logger: logger),
+      AppNoticesLoop(notices: AppNotices(apps: apps, web: web, logger: logger), logger: logger),
       AccessTokenLoop(sweep: AccessTokenSweep(store: store, clock: clock, random: random), logger: logger),
       FileReload(reload: reload, watcher: watcher),
       SignalReload(reload: reload, accessLog: accessLog, notifier: notifier, logger: logger),

@@ -1,0 +1,114 @@
+import Foundation
+import HTTPTypes
+import Hummingbird
+import MoongateCore
+import MoongateHTTP
+import MoongateSDK
+
+/// How a request says which app sends it (RFC 6749 section 2.3).
+enum ClientCredentials: Equatable, Sendable {
+  /// `client_secret_basic` or `client_secret_post`.
+  case secret(id: String, SecretText)
+  /// `private_key_jwt` (RFC 7523). The id is that of `client_id`, if it is there.
+  case assertion(id: String?, String)
+  /// `none`.
+  case id(String)
+
+  private static let assertionType = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
+
+  /// - Parameter authorizations: the values of `Authorization`.
+  /// - Throws: if there are none, or several. Attack: two programs on the way choose different ones.
+  init(_ fields: FormFields, authorizations: [String]) throws(OAuthError) {
+    let isSecretPosted = fields.names.contains("client_secret")
+    let isAsserted = fields.names.contains("client_assertion") || fields.names.contains("client_assertion_type")
+    guard authorizations.count + (isSecretPosted ? 1 : 0) + (isAsserted ? 1 : 0) <= 1 else {
+      throw OAuthError("invalid_request", "use one way of client authentication")
+    }
+    let id = fields["client_id"]
+    if let authorization = authorizations.first {
+      let basic = try Self.basic(authorization)
+      guard id == nil || id == basic.id else { throw OAuthError("invalid_request", "client_id differs") }
+      self = .secret(id: basic.id, basic.secret)
+    } else if isAsserted {
+      guard fields["client_assertion_type"] == Self.assertionType, let assertion = fields["client_assertion"] else {
+        throw OAuthError("invalid_request", "client_assertion or its type is wrong")
+      }
+      self = .assertion(id: id, assertion)
+    } else {
+      guard let id else { throw OAuthError("invalid_client", "the app does not say which one it is", status: 401) }
+      self = isSecretPosted ? .secret(id: id, SecretText(fields["client_secret"] ?? "")) : .id(id)
+    }
+  }
+
+  /// Reads `Basic`, in which the id and the secret are encoded as in a form (RFC 6749 section 2.3.1).
+  private static func basic(_ authorization: String) throws(OAuthError) -> (id: String, secret: SecretText) {
+    let parts = authorization.split(separator: " ", maxSplits: 1)
+    let encoded = parts.count == 2 ? String(parts[1].drop { $0 == " " }) : ""
+    guard parts.count == 2, parts[0].lowercased() == "basic",
+      let data = Data(base64Encoded: encoded), data.base64EncodedString() == encoded,
+      let colon = data.firstIndex(of: UInt8(ascii: ":")), let id = PercentEncoding.decode(data[..<colon]),
+      let secret = PercentEncoding.decode(data[(colon + 1)...])
+    else {
+      throw OAuthError("invalid_client", "Authorization cannot be read as Basic", status: 401)
+    }
+    return (id, SecretText(secret))
+  }
+}
+
+/// Finds the app that sends a request, and verifies that it is the one.
+struct ClientAuthentication: Sendable {
+  let failures: FailedTokenLimiter
+  let assertions: ClientAssertions
+
+  private static let wrong = OAuthError("invalid_client", "the app or its credentials are not known", status: 401)
+
+  /// - Throws: `invalid_client` for an unknown app, a wrong secret, and an app that must authenticate in another way.
+  ///   Their answers are alike.
+  func app(_ fields: FormFields, _ exchange: Exchange) async throws(AppFault) -> App {
+    let credentials: ClientCredentials
+    do throws(OAuthError) {
+      credentials = try ClientCredentials(fields, authorizations: exchange.request.headers[values: .authorization])
+    } catch {
+      throw .oauth(error)
+    }
+    let table = exchange.generation.apps
+    switch credentials {
+    case .id(let id):
+      guard let app = table[id], app.authentication == .none else { throw .oauth(Self.wrong) }
+      return app
+    case .secret(let id, let secret):
+      return try await guarded(table[id], exchange) { app throws(AppFault) in
+        app.authentication.accepts(secret.reveal())
+      }
+    case .assertion(let id, let text):
+      let assertion = ClientAssertion(text)
+      let named = assertion?.subject
+      guard id == nil || id == named else { throw .oauth(Self.wrong) }
+      return try await guarded(named.flatMap { table[$0] }, exchange) { app throws(AppFault) in
+        guard let assertion else { return false }
+        return try await assertions.accept(assertion, of: app, exchange)
+      }
+    }
+  }
+
+  /// Verifies the credentials of an app, unless too many wrong ones have come from the address for this app.
+  ///
+  /// Attack: strangers lock an app out with wrong secrets. Attempts count for an address and an app together.
+  private func guarded(
+    _ app: App?, _ exchange: Exchange, _ isRight: (App) async throws(AppFault) -> Bool
+  ) async throws(AppFault) -> App {
+    let address = exchange.client.address
+    let until: Timestamp?
+    do throws(StoreFault) { until = try await failures.lockedUntil(address, client: app?.id) } catch {
+      throw .store(error)
+    }
+    guard until == nil else {
+      throw .oauth(OAuthError("temporarily_unavailable", "too many wrong credentials from this address", status: 429))
+    }
+    if let app, try await isRight(app) { return app }
+    do throws(StoreFault) { _ = try await failures.charge(address, client: app?.id) } catch { throw .store(error) }
+    let name = app?.id ?? "an unknown app"
+    exchange.log(exchange.refusal(.unauthenticated, reason: "\(name) did not authenticate itself"))
+    throw .oauth(Self.wrong)
+  }
+}

@@ -1,0 +1,78 @@
+import HTTPTypes
+import Hummingbird
+import MoongateCore
+import MoongateHTTP
+import MoongateSDK
+
+extension Exchange {
+  /// The request, as `Apps` judges it.
+  var appCall: AppCall {
+    AppCall(
+      generation: generation,
+      client: ClientFacts(
+        address: client.address, userAgent: request.headers[.userAgent], isNewDevice: false),
+      decision: decision)
+  }
+}
+
+/// Where a signed-in user does what an app requires.
+struct SignInRedirects: Sendable {
+  let driver: FlowDriver
+
+  /// The page on which the session can meet the requirement; nil if no step can.
+  /// - Parameter returnTo: where the page leads back.
+  func address(
+    meeting verdict: AppVerdict, in session: SessionSnapshot, returnTo: String, _ exchange: Exchange
+  ) async throws(Refusal) -> String? {
+    switch verdict {
+    case .needsFactors: return try await address(ofAnotherFactorIn: session, returnTo: returnTo, exchange)
+    case .judged(.noSession): return FormFields.address(PagePath.signIn, ["return_to": returnTo])
+    case .judged(.emailNotVerified):
+      return FormFields.address(exchange.providers.verificationPage(in: exchange.generation), ["return_to": returnTo])
+    case .judged(.needs(let provider)): return address(of: provider, returnTo: returnTo, exchange)
+    case .judged(.pass), .judged(.notInGroup), .judged(.tooNew), .judged(.denied), .judged(.failed): return nil
+    }
+  }
+
+  /// The page on which the session passes a factor that it has not passed; nil if the account can pass none.
+  func address(ofAnotherFactorIn session: SessionSnapshot, returnTo: String, _ exchange: Exchange)
+    async throws(Refusal) -> String?
+  {
+    let flow = exchange.generation.flowName(for: .stepUp)
+    guard case .success(let offered) = await driver.engine.offers(flow, client: try await driver.caller(exchange))
+    else { return nil }
+    let passed = Set(session.session.counted.map(\.provider))
+    let others = offered.filter { !passed.contains($0) }
+    guard let first = others.first else { return nil }
+    if others.count == 1 { return address(of: first, returnTo: returnTo, exchange) }
+    return FormFields.address(PagePath.step, ["flow": flow, "return_to": returnTo])
+  }
+
+  private func address(of provider: ProviderName, returnTo: String, _ exchange: Exchange) -> String {
+    let page = exchange.providers.stepPage(of: provider)
+    return FormFields.address(
+      page,
+      [
+        "flow": exchange.generation.flowName(for: .stepUp), "with": page == PagePath.step ? provider.rawValue : nil,
+        "return_to": returnTo,
+      ])
+  }
+
+  /// The refusal of a session that cannot meet the requirement. Records it.
+  func refusal(
+    _ verdict: AppVerdict, by apps: Apps, of app: App, in session: SessionSnapshot, _ exchange: Exchange
+  ) -> Refusal {
+    let decision = apps.refused(app, verdict, account: session.account.id, exchange.appCall)
+    switch verdict {
+    case .judged(.notInGroup(let groups)): return Refusal(.forbidden, decision: decision, groups: groups)
+    case .judged(.denied(let reason)): return Refusal(.policyReason(reason), decision: decision)
+    case .judged(.failed): return Refusal(.policyError, decision: decision)
+    case .judged(.tooNew(let provider, let until)):
+      let wait = until - apps.clock.now()
+      return Refusal(.identifierTooNew, decision: decision, retryAfter: wait, provider: provider)
+    case .judged(.emailNotVerified): return Refusal(.emailNotVerified, decision: decision)
+    case .judged(.needs), .judged(.noSession), .judged(.pass), .needsFactors:
+      return Refusal(.stepUpRequired, decision: decision)
+    }
+  }
+}
