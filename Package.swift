@@ -218,7 +218,8 @@ let package = Package(
       dependencies: [
         "MoongateSDK", "MoongateCore", "MoongatePolicy", "MoongateStore", "MoongateDelivery", "MoongateProxy",
         "MoongateHTTP", "MoongateAppAPI", "MoongateApps", "MoongateExec", "MoongateProgram", "CLinux", "CSpawn",
-        "CVersions", arguments, lifecycle, unixSignals, logging, hummingbird, hummingbirdCore, nioCore, nioPosix, nioSSL, metrics, tracing,
+        "CVersions", arguments, lifecycle, unixSignals, logging, hummingbird, hummingbirdCore, nioCore, nioPosix,
+        nioSSL, metrics, tracing,
       ],
       path: "Sources/moongate", exclude: ["README.md", "Main", "Templates"], swiftSettings: strict,
       plugins: ["EmbedFiles"]),
@@ -319,7 +320,8 @@ let package = Package(
       name: "MoongateHTTPTests",
       dependencies: [
         "MoongateSDK", "MoongateCore", "MoongateHTTP", "MoongateAppAPI", "MoongateApps", "MoongateProxy",
-        "MoongateTesting", "MoongateStore", "MoongateDelivery", "DemoGoogle", crypto, cryptoExtras, hummingbird, .product(name: "HummingbirdTesting", package: "hummingbird"),
+        "MoongateTesting", "MoongateStore", "MoongateDelivery", "DemoGoogle", crypto, cryptoExtras, hummingbird,
+        .product(name: "HummingbirdTesting", package: "hummingbird"),
         httpTypes, nioCore, nioPosix,
         nioEmbedded, logging,
       ] + providers.map(\.dependency),

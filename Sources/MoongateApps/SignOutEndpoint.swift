@@ -58,7 +58,7 @@ struct SignOutEndpoint: Sendable {
     guard let session = try await driver.session(exchange) else {
       return try await signOut.signOut(to: target?.address, exchange)
     }
-    if let hint, hint.sid == session.session.id,
+    if let hint, hint.sid == hint.app.sessionName(session.session.id, keys: keys),
       hint.subject == hint.app.subject(of: session.account.id, keys: keys)
     {
       return try await signOut.signOut(to: target?.address, exchange)

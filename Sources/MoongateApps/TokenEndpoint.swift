@@ -56,7 +56,7 @@ extension Response {
       + optional.compactMap { name, token in token.map { JSONMember(name: name, value: .text($0.reveal())) } }
       + [JSONMember(name: "scope", value: .text(tokens.scopes.joined(separator: " ")))]
     var response = Response.json(.object(members))
-    response.headers[.pragma] = "no-cache"
+    response.headers.set("Pragma", to: "no-cache")
     return response
   }
 }

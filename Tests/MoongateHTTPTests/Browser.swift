@@ -3,6 +3,7 @@ import HTTPTypes
 import Hummingbird
 import HummingbirdTesting
 import MoongateAppAPI
+import MoongateApps
 import MoongateCore
 import MoongateHTTP
 import MoongateSDK
@@ -17,12 +18,14 @@ struct HTTPGateway: Sendable {
   let gateway: TestGateway
   let application: Application<GatewayResponder>
   let responder: GatewayResponder
+  /// What decides about the apps of the generation.
+  let apps: Apps
   static let keySet = #"{"keys":[{"kty":"EC"}]}"#
 
   init(
     providers: [any Provider] = [PhoneOTP()], settings: GatewaySettings = .test(), routes: [Route] = [],
     timeLimit: Duration? = .seconds(10),
-    store: (any Store)? = nil, seed: UInt64 = 1, hasAppAPI: Bool = true,
+    store: (any Store)? = nil, web: any WebClient = UnreachableWeb(), seed: UInt64 = 1, hasAppAPI: Bool = true,
     change: (inout TestGeneration) -> Void = { _ in }
   ) throws {
     var generation = TestGeneration.gateway(for: providers, settings: settings, routes: routes)
@@ -33,12 +36,18 @@ struct HTTPGateway: Sendable {
       ? AppAPI(
         store: gateway.store, keys: gateway.keys, clock: gateway.clock, audit: gateway.audit,
         providers: gateway.providers, logger: gateway.log.logger) : nil
+    apps = Apps(
+      store: gateway.store, generations: gateway.generations, providers: gateway.providers, keys: gateway.keys,
+      clock: gateway.clock, random: gateway.random,
+      signing: SigningKeys(gateway.keys, store: gateway.store, at: gateway.clock.now()), audit: gateway.audit)
+    let openID = OpenIDProvider(
+      apps: apps, store: gateway.store, keys: gateway.keys, web: web, clock: gateway.clock, random: gateway.random)
     let part = PublicApplication(
       engine: gateway.engine, store: gateway.store, generations: gateway.generations, providers: gateway.providers,
       clock: gateway.clock,
       random: gateway.random, keys: gateway.keys, audit: gateway.audit, keySet: { Self.keySet },
       pages: try PageRenderer(logger: gateway.log.logger, events: appAPI?.events),
-      adding: appAPI.map { [$0] } ?? [],
+      adding: (appAPI.map { [$0] } ?? []) + [openID],
       bodies: BodyReader(timeLimit: timeLimit),
       eventLoops: MultiThreadedEventLoopGroup.singleton, logger: gateway.log.logger)
     application = part.application
