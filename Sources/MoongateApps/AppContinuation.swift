@@ -50,7 +50,11 @@ struct AppContinuation: Sendable {
     let target = AnswerTarget(request, of: app)
     exchange.shown.show(target.receiver)
     let here: String
-    do { here = FormFields.address(PagePath.appContinuation, ["request": try keys.sealed(request)]) } catch {
+    do {
+      here = FormFields.address(PagePath.appContinuation, ["request": try keys.sealed(request)])
+    } catch let error as OAuthError {
+      return answers.send(error, to: target, exchange)
+    } catch {
       throw exchange.refusal(.policyError, fault: "the request of an app cannot be sealed: \(error)")
     }
     let session = try await driver.session(exchange)
