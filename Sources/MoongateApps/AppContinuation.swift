@@ -94,7 +94,7 @@ struct AppContinuation: Sendable {
     }
   }
 
-  /// More than five parameters: a request under way, and where it continues.
+  /// Leads to the page on which the session does what the verdict asks for.
   private func stepUp(
     _ verdict: AppVerdict, _ request: AuthorizationRequest, _ app: App, _ here: String, _ exchange: Exchange
   ) async throws(Refusal) -> Response {

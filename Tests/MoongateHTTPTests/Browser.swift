@@ -42,12 +42,13 @@ struct HTTPGateway: Sendable {
       signing: SigningKeys(gateway.keys, store: gateway.store, at: gateway.clock.now()), audit: gateway.audit)
     let openID = OpenIDProvider(
       apps: apps, store: gateway.store, keys: gateway.keys, web: web, clock: gateway.clock, random: gateway.random)
+    let added: [(any AddedCalls)?] = [appAPI, openID]
     let part = PublicApplication(
       engine: gateway.engine, store: gateway.store, generations: gateway.generations, providers: gateway.providers,
       clock: gateway.clock,
       random: gateway.random, keys: gateway.keys, audit: gateway.audit, keySet: { Self.keySet },
       pages: try PageRenderer(logger: gateway.log.logger, events: appAPI?.events),
-      adding: (appAPI.map { [$0] } ?? []) + [openID],
+      adding: added.compactMap(\.self),
       bodies: BodyReader(timeLimit: timeLimit),
       eventLoops: MultiThreadedEventLoopGroup.singleton, logger: gateway.log.logger)
     application = part.application

@@ -138,10 +138,11 @@ struct Gateway {
       publicURL: settings.publicURL, listen: listen, admin: admin, generation: generation.id, notifier: notifier,
       predecessor: predecessor,
       logger: logger)
+    let added: [(any AddedCalls)?] = [appAPI, openID]
     let publicApplication = PublicApplication(
       engine: engine, store: store, generations: generations, providers: registry, clock: clock, random: random,
       keys: key.keys, audit: audit,
-      keySet: { proxy.keySet }, pages: pages, adding: appAPI.map { [$0, openID] } ?? [openID], server: server,
+      keySet: { proxy.keySet }, pages: pages, adding: added.compactMap(\.self), server: server,
       bodies: BodyReader(timeLimit: nil), forwardingFaults: proxy.forwardingFaults, eventLoops: eventLoops,
       logger: logger)
     let adminApplication = AdminApplication(
