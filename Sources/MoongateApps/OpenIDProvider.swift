@@ -44,6 +44,9 @@ package struct OpenIDProvider: AddedCalls {
         driver: driver, pages: pages, apps: apps, keys: keys,
         signOut: LogoutPage(driver: driver, ending: ending, pages: pages)
       ).endpoints,
+      ConsentPage(driver: driver, pages: pages, keys: keys).endpoints,
+      DevicePage(driver: driver, pages: pages, apps: apps).endpoints,
+      DeviceCall(clients: clients, apps: apps).endpoints,
     ]
     return all.flatMap { $0 }.map(\.whileThereAreApps)
   }

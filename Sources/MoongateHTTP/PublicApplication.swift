@@ -46,6 +46,7 @@ package struct PublicApplication: ListeningApplication {
     let api: [[Endpoint]] = [
       FlowCalls(driver: driver).endpoints, sessions.endpoints, account.endpoints,
       PersonalTokenCalls(driver: driver).endpoints, DeviceCalls(driver: driver).endpoints,
+      ConnectedAppCalls(driver: driver).endpoints,
       PhoneFormatCall(providers: providers, pages: pages).endpoints,
       adding.flatMap { $0.endpoints(driver, sessions, pages) },
     ]
@@ -62,7 +63,7 @@ package struct PublicApplication: ListeningApplication {
       LogoutPage(driver: driver, ending: ending, pages: pages).endpoints,
       EmbeddedSignOutPage(driver: driver, ending: ending).endpoints, HandoffPage(driver: driver).endpoints,
       AccountPage(driver: driver, ending: ending, pages: pages).endpoints,
-      TokenPage(driver: driver, pages: pages).endpoints,
+      TokenPage(driver: driver, pages: pages).endpoints, ConnectedAppPage(driver: driver, pages: pages).endpoints,
       AccountEndPage(driver: driver, pages: pages, calls: account).endpoints,
       ChoosePage(driver: driver, pages: pages).endpoints, AppPage(driver: driver, pages: pages).endpoints,
       StepPage(driver: driver, pages: pages, clock: clock).endpoints,
@@ -73,7 +74,7 @@ package struct PublicApplication: ListeningApplication {
       table: EndpointTable(endpoints.flatMap { $0 }), generations: generations, random: random,
       recorder: RefusalRecorder(audit: audit, clock: clock, logger: logger), reader: bodies,
       forwardingFaults: forwardingFaults ?? FoldedLog<LoggedForwardingFault>(logger: logger, clock: clock),
-      providers: providers,
+      providers: providers, keys: keys,
       refusalPage: { refusal, request, generation in pages.page(for: refusal, to: request, generation) },
       guarded: { exchange, kind throws(Refusal) in try exchange.checkOrigin(for: kind) })
     self.server = server

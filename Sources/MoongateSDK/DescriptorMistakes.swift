@@ -203,7 +203,7 @@ extension ProviderDescriptor {
   /// Path components under /auth that the gateway uses itself.
   private static let reservedPages: Set<String> = [
     "login", "register", "invite", "logout", "account", "step", "choose", "callback", "hook", "assets", "error",
-    "delete", "export", "leave", "outbox", "handoff", "forward",
+    "delete", "export", "leave", "outbox", "handoff", "forward", "app", "device", "openid",
   ]
 
   /// The kind of identifier whose attribute the fact is; nil if only the provider's proofs contain it.

@@ -26,7 +26,7 @@ import Testing
     "post /api/auth/change-passcode", "post /api/auth/verify-passcode", "post /api/auth/request-passcode-reset",
     "post /api/auth/reset-passcode",
     "post /api/auth/disable-passcode", "post /api/auth/logout", "get /api/auth/tokens", "post /api/auth/tokens",
-    "delete /api/auth/tokens/{token}",
+    "delete /api/auth/tokens/{token}", "get /api/auth/apps", "delete /api/auth/apps/{app}",
   ]
 
   @Test func descriptionMatchesTheCalls() async throws {

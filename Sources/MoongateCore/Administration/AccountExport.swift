@@ -15,7 +15,7 @@ package struct AccountExport: Sendable, Equatable {
   package let devices: [TrustedDevice]
   /// The user's personal access tokens, without their secrets.
   package let tokens: [AccessToken]
-  /// The connected apps, the one that was used last first.
+  /// The apps that the user has signed in to.
   package let apps: [AppConnection]
   /// The account's audit events, newest first, at most `maxEvents`.
   package let events: [AuditEvent]

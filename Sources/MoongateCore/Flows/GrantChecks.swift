@@ -8,6 +8,21 @@ package struct ReceivingApp: Sendable, Equatable {
   package let redirect: String
   /// Whether the user must agree before the flow continues.
   package let needsConsent: Bool
+
+  package init(name: String, redirect: String, needsConsent: Bool) {
+    self.name = name
+    self.redirect = redirect
+    self.needsConsent = needsConsent
+  }
+}
+
+extension AuthorizationRequest {
+  /// The app as pages name it; nil if it is no longer registered with this redirect URI. Whether the user must agree is
+  /// decided at the end of the sign-in.
+  package func receivingApp(in apps: AppTable) -> ReceivingApp? {
+    guard let app = apps[grant.client], apps.receives(app, at: grant.redirect) else { return nil }
+    return ReceivingApp(name: app.name, redirect: grant.redirect, needsConsent: false)
+  }
 }
 
 /// Decides whether an app may receive the result of a flow, and who may continue the flow.

@@ -15,7 +15,7 @@ extension JSONValue {
       "groups": .list(
         export.groups.map { .members(["group": .text($0.group.rawValue), "added_at": .text($0.addedAt.text)]) }),
       "sessions": .list(export.sessions.map { .listed($0) }), "devices": .list(export.devices.map { .device($0) }),
-      "tokens": .list(export.tokens.map { .personal($0) }), "apps": .list(export.apps.map(connectedApp)),
+      "tokens": .list(export.tokens.map { .personal($0) }), "apps": .list(export.apps.map { .connected($0) }),
       "events": .list(export.events.map(exportedEvent)),
     ])
   }
@@ -34,14 +34,6 @@ extension JSONValue {
     .members([
       "provider": .text(factor.provider.rawValue), "added_at": .text(factor.addedAt.text),
       "changed_at": .text(factor.changedAt.text),
-    ])
-  }
-
-  private static func connectedApp(_ connection: AppConnection) -> JSONValue {
-    .members([
-      "app": .text(connection.app), "scopes": .list(connection.scopes.map { .text($0) }),
-      "connected_at": .text(connection.createdAt.text), "last_used_at": .text(connection.usedAt.text),
-      "agreed": .flag(connection.agreed),
     ])
   }
 

@@ -39,7 +39,7 @@ package struct FlowDriver: Sendable {
     var client = try await caller(exchange)
     if let browser { client = client.with(browser: browser) }
     let result = await engine.view(id, client: client)
-    if case .success(let view) = result { exchange.shown.show(view.app) }
+    if case .success(let view) = result { exchange.shown.show(view) }
     return result
   }
 
@@ -105,7 +105,7 @@ package struct FlowDriver: Sendable {
     if let browser = created?.browser { client = client.with(browser: browser) }
     if let session { client = client.with(session: session) }
     var view = try await verb(engine, client).get()
-    exchange.shown.show(view.app)
+    exchange.shown.show(view)
     let method = RememberedSignInMethod.keep(after: view, exchange).map { [$0] } ?? []
     guard view.session != nil else {
       // The session is the app's. The browser remains a known device.
@@ -118,6 +118,14 @@ package struct FlowDriver: Sendable {
     let cookies = exchange.cookies
     let device = view.deviceToken.map { [cookies.remember($0)] } ?? []
     return Outcome(view: view, cookies: cookies.signIn(token, for: session.cookieLifetime) + device + method)
+  }
+}
+
+extension ShownFlow {
+  /// Shows the app that the flow is for.
+  fileprivate func show(_ view: FlowView) {
+    show(view.app)
+    note(returnTo: view.returnTo)
   }
 }
 

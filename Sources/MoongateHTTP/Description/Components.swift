@@ -75,6 +75,12 @@ package enum Components {
     "id": Schema.text, "created_at": Schema.moment, "last_seen_at": Schema.moment, "user_agent": Schema.optionalText,
   ]
 
+  /// An app that the user has signed in to.
+  static let connectedApp: KeyValuePairs<String, JSONValue> = [
+    "app": Schema.text, "scopes": Schema.list(of: Schema.text), "created_at": Schema.moment,
+    "last_used_at": Schema.moment,
+  ]
+
   /// A session in a list of an account's sessions.
   static let listedSession: KeyValuePairs<String, JSONValue> = [
     "id": Schema.text, "created_at": Schema.moment, "last_seen_at": Schema.moment, "expires_at": Schema.moment,

@@ -21,6 +21,14 @@ extension Operation {
     summary: "No longer trust a device; its sessions continue; needs a recent proof of a factor of the account",
     tag: .sessions, status: 204, content: .nothing,
     needsSession: true, refusals: recentProof + [.notFound, .originRefused])
+  static let connectedApps = Operation(
+    id: "connectedApps", method: .get, path: "/api/auth/apps", summary: "The apps that you have signed in to",
+    tag: .account, status: 200, content: .json(Schema.list(of: Schema.answer(Components.connectedApp))),
+    needsSession: true)
+  static let disconnectApp = Operation(
+    id: "disconnectApp", method: .delete, path: "/api/auth/apps/{app}",
+    summary: "Disconnect an app: its tokens end, and it must ask again", tag: .account, status: 204,
+    content: .nothing, needsSession: true, refusals: [.notFound, .originRefused])
   static let exportAccount = Operation(
     id: "exportAccount", method: .get, path: "/api/auth/account/export",
     summary: "Export everything that is stored about you; needs a recent proof of a factor of the account",
@@ -55,12 +63,7 @@ extension Components {
         ])),
       "groups": Schema.list(of: Schema.answer(["group": Schema.text, "added_at": Schema.moment])),
       "sessions": Schema.list(of: Schema.answer(listedSession)), "devices": Schema.list(of: Schema.answer(device)),
-      "tokens": Schema.list(of: Schema.named("PersonalToken")),
-      "apps": Schema.list(
-        of: Schema.answer([
-          "app": Schema.text, "scopes": Schema.list(of: Schema.text), "connected_at": Schema.moment,
-          "last_used_at": Schema.moment, "agreed": Schema.flag,
-        ])),
+      "tokens": Schema.list(of: Schema.named("PersonalToken")), "apps": Schema.list(of: Schema.answer(connectedApp)),
       "events": Schema.list(
         of: Schema.answer([
           "id": Schema.text, "at": Schema.moment, "kind": Schema.text, "flow": Schema.optionalText,

@@ -3,7 +3,7 @@ extension Operation {
   static let api: [Operation] = [
     .createFlow, .viewFlow, .beginStep, .submitStep, .resendCode, .skipStep, .deleteFlow, .session, .signOut,
     .sessions, .endSession, .phoneFormat, .openAPI, .endSessions, .exportAccount, .deleteAccount, .devices,
-    .removeDevice, .tokens, .createToken, .revokeToken,
+    .removeDevice, .tokens, .createToken, .revokeToken, .connectedApps, .disconnectApp,
   ]
 
   /// Every call of the admin listener. A test compares the list with the endpoints.

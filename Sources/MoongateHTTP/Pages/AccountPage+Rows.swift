@@ -173,6 +173,14 @@ extension AccountPage {
       label: words.text("sign_out_there", ["device": device]))
   }
 
+  /// The row of a connected app. One that was removed from apps.lua has its id as its name.
+  func app(_ connection: AppConnection, _ words: Words, _ exchange: Exchange) -> AccountModel.ConnectedApp {
+    let name = exchange.generation.apps[connection.app]?.name ?? connection.app
+    return AccountModel.ConnectedApp(
+      id: connection.app, name: name, scopes: connection.scopes.map { words.text(ofScope: $0) },
+      since: connection.createdAt.text, used: connection.usedAt.text, label: "\(words["disconnect"]): \(name)")
+  }
+
   /// The row of a trusted device.
   func row(_ device: TrustedDevice, isCurrent: Bool, _ words: Words) -> AccountModel.Device {
     let name = DeviceName(userAgent: device.userAgent).text(words)

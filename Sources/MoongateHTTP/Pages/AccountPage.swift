@@ -11,7 +11,7 @@ struct AccountPage: Sendable {
   /// The values of `done=`, with which other pages return here.
   private static let done: Set<String> = [
     "add_email", "ended", "ended_elsewhere", "confirmed", "renamed", "disconnected", "gone", "token_revoked",
-    "device_removed",
+    "device_removed", "app_disconnected",
   ]
 
   var endpoints: [Endpoint] {
@@ -178,6 +178,7 @@ struct AccountPage: Sendable {
     // The page works without them.
     let holdings = (try? await driver.engine.holdings(client: try await driver.caller(exchange)).get()) ?? [:]
     let trusted = try await driver.engine.trustedDevices(client: try await driver.caller(exchange)).get()
+    let connected = try await driver.engine.connectedApps(client: try await driver.caller(exchange)).get()
     let factors = factorRows(account, holdings, words, exchange)
     let model = AccountModel(
       notice: refusedName == nil && refused == nil ? done : nil,
@@ -195,6 +196,7 @@ struct AccountPage: Sendable {
       places: sessions.map { place($0, isCurrent: $0.id == found.session.id, words) }, hasOthers: sessions.count > 1,
       devices: trusted.devices.map { row($0, isCurrent: $0.id == trusted.current, words) },
       hasDevices: !trusted.devices.isEmpty,
+      apps: connected.map { app($0, words, exchange) }, hasApps: !connected.isEmpty,
       tokens: await tokens(words, exchange))
     return pages.page(
       model, title: words["account_page"], refusal: refusedName?.refusal ?? refused?.refusal,

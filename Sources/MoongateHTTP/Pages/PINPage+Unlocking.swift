@@ -42,7 +42,7 @@ extension PINPage {
 
 extension Account {
   /// A masked identifier by which the owner can recognise the account, preferably a verified one; nil if it has none.
-  var hint: String? {
+  package var hint: String? {
     let own = identifiers.sorted { ($0.verifiedAt == nil ? 1 : 0) < ($1.verifiedAt == nil ? 1 : 0) }
     return (own.filter { $0.identifier.kind != .federated } + own).lazy.compactMap(\.identifier.hint).first
   }

@@ -30,6 +30,11 @@ extension PageRenderer {
       title: heading, exchange)
   }
 
+  /// Says what has happened. The page leads nowhere: the user continues elsewhere.
+  package func message(_ heading: String, _ sentence: String, at address: String, _ exchange: Exchange) -> Response {
+    page(MessageModel(heading: heading, sentence: sentence, links: []), title: heading, at: address, exchange)
+  }
+
   /// Says why an app does not receive the result of a sign-in, with a link that takes the error there.
   /// - Parameter address: the app's redirect URI with the error.
   package func refusedApp(

@@ -3,7 +3,6 @@ import Hummingbird
 import Logging
 import MoongateCore
 import MoongateSDK
-import Synchronization
 
 /// A request with everything that is determined before its handler runs. It lives as long as the request.
 package struct Exchange: Sendable {
@@ -25,6 +24,8 @@ package struct Exchange: Sendable {
   let reader: BodyReader
   /// The providers of the program.
   let builtIn: ProviderRegistry
+  /// The keys with which requests of apps are sealed; nil where none arrive.
+  let keys: KeyRing?
   /// What the page that answers the request shows about its flow.
   package let shown = ShownFlow()
 
@@ -47,6 +48,7 @@ package struct Exchange: Sendable {
     let target = (request.head.path ?? "").utf8
     guard let mark = target.firstIndex(of: UInt8(ascii: "?")) else { return .empty }
     guard let fields = FormFields(target[target.index(after: mark)...]) else { throw refusal(.badRequest) }
+    shown.note(returnTo: fields["return_to"])
     return fields
   }
 
@@ -85,20 +87,6 @@ package struct Exchange: Sendable {
     } catch {
       throw refusal(.storeUnavailable, fault: error.description)
     }
-  }
-}
-
-/// What the page that answers a request shows about its flow, whichever page it is.
-package final class ShownFlow: Sendable {
-  private let state = Mutex<ReceivingApp?>(nil)
-
-  /// The app that receives the result of the flow.
-  var app: ReceivingApp? { state.withLock { $0 } }
-
-  /// Shows the app of the flow that the request is about.
-  package func show(_ app: ReceivingApp?) {
-    guard let app else { return }
-    state.withLock { $0 = app }
   }
 }
 

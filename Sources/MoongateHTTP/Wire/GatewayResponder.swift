@@ -14,6 +14,8 @@ package struct GatewayResponder: HTTPResponder {
   let reader: BodyReader
   let forwardingFaults: FoldedLog<LoggedForwardingFault>
   var providers = ProviderRegistry.none
+  /// The keys with which requests of apps are sealed; nil on a listener that has none.
+  var keys: KeyRing?
   /// Shows a refusal as a page, to a browser.
   let refusalPage: @Sendable (Refusal, Request, any PolicyGeneration) -> Response
   /// Checks a request before it reaches its endpoint.
@@ -70,7 +72,7 @@ package struct GatewayResponder: HTTPResponder {
         let exchange = Exchange(
           request: request, kind: kind, parameters: parameters, generation: generation, peer: peer, client: client,
           credentials: credentials, decision: decision,
-          recorder: recorder, reader: reader, builtIn: providers)
+          recorder: recorder, reader: reader, builtIn: providers, keys: keys)
         try guarded(exchange, kind)
         if !endpoint.servesAllDomains, generation.gateway.furtherDomain(of: client.host?.name) != nil {
           response = try exchange.redirectHome()

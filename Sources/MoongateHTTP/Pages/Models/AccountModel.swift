@@ -99,6 +99,18 @@ struct AccountModel: PageModel {
     let hasRoutes: Bool
   }
 
+  /// An app that the user has signed in to.
+  struct ConnectedApp: Decodable {
+    let id: String
+    let name: String
+    /// What it may do, a line for each scope.
+    let scopes: [String]
+    let since: String
+    let used: String
+    /// For screen readers: the label of the row's button.
+    let label: String
+  }
+
   let notice: String?
   /// Why the requested change was not made.
   let refusal: String?
@@ -123,6 +135,8 @@ struct AccountModel: PageModel {
   let hasOthers: Bool
   let devices: [Device]
   let hasDevices: Bool
+  let apps: [ConnectedApp]
+  let hasApps: Bool
   /// The user's personal tokens; nil if no route accepts personal tokens.
   let tokens: Tokens?
   var stressesSupport = false

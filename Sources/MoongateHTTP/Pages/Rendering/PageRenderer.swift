@@ -158,7 +158,7 @@ package final class PageRenderer: Sendable {
   ) -> Response {
     page(
       model, title: { _ in title }, of: provider, kind: kind, refusal: refusal, status: status, at: address,
-      isTypedInto: isTypedInto, for: exchange.shown.app, exchange.request, exchange.generation)
+      isTypedInto: isTypedInto, for: exchange.receivingApp, exchange.request, exchange.generation)
   }
 
   /// More than five parameters: most are options with defaults.
@@ -233,7 +233,8 @@ package final class PageRenderer: Sendable {
 
   /// The query parameters that links to other languages keep.
   private static let carried = [
-    "id", "flow", "with", "phone", "region", "return_to", "done", "refused", "item", "offer",
+    "id", "flow", "with", "phone", "region", "return_to", "done", "refused", "item", "offer", "app", "request",
+    "user_code",
   ]
 
   /// The same page in each language. Only the error page keeps `code`: elsewhere, `code` comes from another site, and

@@ -5,7 +5,7 @@ import Mustache
 /// The words of the pages in one language. Templates use them as `{{w.name}}`.
 package struct Words: MustacheParent, Sendable {
   /// A tag of BCP 47, such as `hi`.
-  let tag: String
+  package let tag: String
   /// Selects the plural form for a number.
   private let plural: PluralRule
   /// Texts by name.
@@ -43,7 +43,7 @@ package struct Words: MustacheParent, Sendable {
       case .sentence(let name, let said): sentences[current(name)] = said
       case .text(let name, let said):
         let name = current(name)
-        if let known, !known.contains(name), !name.hasPrefix("way_"),
+        if let known, !known.contains(name), !Self.ownPrefixes.contains(where: { name.hasPrefix($0) }),
           !(Self.general(name, plural).map(known.contains) ?? false)
         {
           problem(number, "unknown words `\(name)`" + TemplateTag.suggestion(name, among: known))
@@ -64,6 +64,9 @@ package struct Words: MustacheParent, Sendable {
     }.merging(own) { $1 }
     if base.tag == tag { sentences = base.sentences.merging(sentences) { $1 } }
   }
+
+  /// The beginnings of names that operators invent: for a provider in a choice, and for a scope of their own.
+  private static let ownPrefixes = ["way_", "scope_"]
 
   /// The general form of a name, such as `sent_digits` for `sent_digits_8` or `minutes_other` for `minutes_one`; nil
   /// for names without a number or category.
@@ -101,6 +104,11 @@ package struct Words: MustacheParent, Sendable {
 
   /// The operator's name for a provider in a choice: `way_NAME`.
   func text(ofChoice provider: ProviderName) -> String? { texts["way_\(provider)"] }
+
+  /// What a scope lets an app do: `scope_NAME`.
+  package func text(ofScope scope: String) -> String {
+    texts["scope_\(scope)"] ?? text("consent_scope", ["scope": scope])
+  }
 
   /// The text with its placeholders replaced.
   package func text(_ name: String, _ values: KeyValuePairs<String, String>) -> String { filled(self[name], values) }
