@@ -3,10 +3,14 @@ checks (`test_pages_looks.py`). A story guides a user through the pages and call
 
 import contextlib
 import re
+from urllib.parse import urlencode
+
+import requests
 
 from authenticator import App
 from device import Device
 from local_gateway import LocalGateway, wait_for
+from mockgoogle import pkce
 from screens import many, registrations, wrong
 
 PIN, OTHER = "482915", "593026"
@@ -88,12 +92,25 @@ def for_members(folder):
     return gateway
 
 
+def with_apps(folder):
+    """An app that asks for everything, and has a name of several words."""
+    gateway = shipped(folder)
+    (gateway.config / "apps.lua").write_text(
+        'return apps {\n  notes = app {\n    name = "Notes of the Example Company", public = true,\n'
+        '    redirect_uris = { "https://notes.example.com/in" },\n'
+        '    scopes = { "openid", "profile", "email", "phone", "groups", "offline_access", "orders.read" },\n'
+        '    grants = { "authorization_code", "refresh_token", "device_code" },\n  },\n}\n'
+    )
+    return gateway
+
+
 HOUSES = {
     "shipped": shipped,
     "strict": strict,
     "fleeting": fleeting,
     "from_right_to_left": from_right_to_left,
     "for_members": for_members,
+    "with_apps": with_apps,
 }
 
 
@@ -564,6 +581,44 @@ def access(screen, keep, number):
     screen.opens("/auth/login?language=en")
 
 
+def apps(screen, keep, number):
+    """Apps that ask for consent, and devices."""
+    url = screen.gateway.url
+    scopes = "openid profile email phone groups offline_access orders.read"
+    begun = "/auth/openid/authorize?" + urlencode(
+        {
+            "response_type": "code",
+            "client_id": "notes",
+            "redirect_uri": "https://notes.example.com/in",
+            "scope": scopes,
+            "code_challenge": pkce()[1],
+            "code_challenge_method": "S256",
+        }
+    )
+    screen.forget().opens(begun).at("/auth/login")
+    keep("app-login")
+    screen.belongs_to(number).opens(begun).at("/auth/openid/consent")
+    keep("app-consent")
+    screen.opens(begun + "&ui_locales=hi").at("/auth/openid/consent")
+    keep("hi-app-consent")
+    codes = requests.post(f"{url}/auth/openid/device", data={"client_id": "notes", "scope": scopes}, timeout=20).json()
+    screen.opens("/auth/device?language=en")
+    keep("device")
+    screen.fills("user_code", "BBBB-BBBB").presses("Continue").reads("This code is wrong")
+    keep("device-wrong")
+    screen.fills("user_code", codes["user_code"]).presses("Continue").reads("Compare this")
+    keep("device-question")
+    screen.presses("Allow").reads("You can continue")
+    keep("device-connected")
+    grant = "urn:ietf:params:oauth:grant-type:device_code"
+    fields = {"grant_type": grant, "device_code": codes["device_code"], "client_id": "notes"}
+    requests.post(f"{url}/auth/openid/token", data=fields, timeout=20)
+    screen.opens("/auth/account").find("#apps-group")
+    keep("account-apps")
+    screen.presses("Disconnect: Notes of the Example Company").at("/auth/account/apps")
+    keep("app-disconnect")
+
+
 def plain(screen, keep, number):
     """Without scripts."""
     for name, path in (
@@ -624,4 +679,5 @@ STORIES = [
     (arabic, "from_right_to_left"),
     (passkeys, "shipped"),
     (access, "for_members"),
+    (apps, "with_apps"),
 ]
