@@ -83,9 +83,14 @@ import Testing
     if example.text.contains("\(messenger)") {
       files["gateway.lua"] = TestFolder.gateway.replacing("email_code = {", with: "\(messenger) = {}, email_code = {")
     }
+    // The secrets of apps, as `moongate app secret` writes them.
+    let secrets = files.values.joined().matches(of: /file "(secrets\/[a-z_]+)"/).map { String($0.1) }
+    for secret in secrets { files[secret] = String(repeating: "s", count: 43) }
     let folder = try TestFolder(files, programs: ["sms_hub.py"])
     let isPrivate: [FileAttributeKey: Any] = [.posixPermissions: 0o600]
-    try FileManager.default.setAttributes(isPrivate, ofItemAtPath: folder.scratch.path(credential))
+    for file in [credential] + secrets {
+      try FileManager.default.setAttributes(isPrivate, ofItemAtPath: folder.scratch.path(file))
+    }
     return folder
   }
 
