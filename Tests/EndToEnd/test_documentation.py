@@ -146,6 +146,27 @@ NIST_BETWEEN = [
     "SB-8.5",
 ]
 
+# The security considerations of the standards of the OpenID endpoints: the sections of each.
+OAUTH = {
+    "6749-10": range(1, 17),
+    "6819-4.1": range(1, 6),
+    "6819-4.2": range(1, 5),
+    "6819-4.3": range(1, 6),
+    "6819-4.4.1": range(1, 14),
+    "6819-4.4.2": range(1, 7),
+    "6819-4.4.3": range(1, 7),
+    "6819-4.4": [4],
+    "6819-4.5": range(1, 5),
+    "6819-4.6": range(1, 8),
+    "9700-2": [1, "1.1", "1.2", "2.1", "2.2", 3, 4, 5, 6],
+    "9700-4": range(1, 18),
+    "8252-8": range(1, 13),
+    "8628-5": range(1, 8),
+    "9126-7": range(1, 6),
+}
+# The number of modules of each certification plan of the OpenID Foundation.
+CERTIFICATION = {"Basic OP": 38, "Config OP": 1, "RP-Initiated Logout OP": 11, "Back-Channel Logout OP": 2}
+
 REQUIREMENTS = {
     "asvs.md": (
         r"\d+\.\d+\.\d+",
@@ -154,6 +175,10 @@ REQUIREMENTS = {
     "nist-800-63b.md": (
         r"[A-Z]+\d?[A-Z]*-[\d.]+",
         [f"{group}-{number}" for group, count in NIST.items() for number in range(1, count + 1)] + NIST_BETWEEN,
+    ),
+    "oauth.md": (
+        r"\d{4}-[\d.]+",
+        [f"{section}.{number}" for section, numbers in OAUTH.items() for number in numbers],
     ),
 }
 
@@ -229,6 +254,20 @@ def test_every_state_has_its_evidence(name):
             assert named_tests(evidence), f"{row[0]} is met, and no test shows it"
         else:
             assert len(evidence.split()) >= 2, f"{row[0]} is {state}, and nothing says why"
+
+
+def test_every_module_of_certification_has_a_test_of_its_name():
+    page, names = (SECURITY / "openid-certification.md").read_text(), []
+    for plan, count in CERTIFICATION.items():
+        section = page.split(f"\n## {plan}\n")[1].split("\n## ")[0]
+        modules = [row for row in rows(section) if row[0].strip("| ").startswith("oidcc-")]
+        assert len(modules) == count, plan
+        names += [row[0].strip("| ").removeprefix("oidcc-").replace("-", "_") for row in modules]
+        assert [f"test_openid_certification.py::test_{name}" for name in names[-count:]] == [
+            named_tests(row[-1])[0] for row in modules
+        ]
+    text = (ROOT / "Tests/EndToEnd/test_openid_certification.py").read_text()
+    assert sorted(names) == sorted(re.findall(r"^def test_(\w+)\(", text, re.M))
 
 
 def test_threats_name_their_tests():
