@@ -131,6 +131,10 @@ LONG = {
     "test_pages_layout": 1,
     "test_upgrade": 1,
     "test_cluster": 6,
+    "test_openid_provider_cluster": 3,
+    "test_openid_certification": 2,
+    "test_openid_provider_attacks": 2,
+    "test_openid_provider_clients": 2,
     "test_cluster_maintenance": 1,
     "test_crowds": 1,
 }
