@@ -305,6 +305,7 @@ bench: deps bench-policy bench-hash bench-exec
 	MOONGATE_BIN=$$(swift build -c release --show-bin-path) python3 Tests/Bench/bench.py
 	MOONGATE_BIN=$$(swift build -c release --show-bin-path) python3 Tests/Bench/http2.py
 	MOONGATE_BIN=$$(swift build -c release --show-bin-path) python3 Tests/Bench/tokens.py
+	MOONGATE_BIN=$$(swift build -c release --show-bin-path) python3 Tests/Bench/apps.py
 	MOONGATE_BIN=$$(swift build -c release --show-bin-path) python3 Tests/Bench/signins.py
 	MOONGATE_BIN=$$(swift build -c release --show-bin-path) python3 Tests/Bench/pages.py
 	MOONGATE_BIN=$$(swift build -c release --show-bin-path) python3 Tests/Bench/memory.py
