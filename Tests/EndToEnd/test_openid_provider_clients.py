@@ -559,6 +559,11 @@ OAUTH2_CONFIG = [{{
 """
 
 
+def chooses_moongate(screen):
+    screen.waits(lambda: [one for one in screen.all("button") if "Moongate" in one.text], "the button", 60)[0].click()
+    return screen
+
+
 @pytest.mark.alone
 @pytest.mark.skipif(not PGADMIN, reason="needs MOONGATE_PGADMIN, the Python of an environment with pgadmin4")
 def test_pgadmin(screen, person, gateway, ports, tmp_path):
@@ -578,12 +583,12 @@ def test_pgadmin(screen, person, gateway, ports, tmp_path):
     try:
         program.wait_line("Starting pgAdmin", 180)
         wait_for(lambda: program.runs and requests.get(url + "/login", timeout=10).ok, "pgAdmin", 120)
-        goes(screen, url + "/login")
-        screen.presses("Login with Moongate").at("/auth/login")
+        chooses_moongate(goes(screen, url + "/login")).at("/auth/login")
         signs_in(screen, person.number)
-        screen.waits(lambda: person.id in screen.driver.page_source, "the user's name in pgAdmin", 60)
+        screen.waits(lambda: person.id in screen.text, "the user's name in pgAdmin", 60)
         goes(screen, url + "/logout")
-        goes(screen, url + "/login").presses("Login with Moongate").at("/auth/login")
+        screen.waits(lambda: screen.driver.current_url.startswith(url + "/login"), "the sign-out", 30)
+        chooses_moongate(screen).at("/auth/login")
     finally:
         program.end()
 

@@ -173,9 +173,12 @@ def refresh_families(nodes, browser, rounds):
         chain = [answer.json()]
         for step in range(2):
             app = apps[(turn + step) % 3]
-            # A lost answer is repeated, and gets the same result.
+            # A lost answer is repeated within ten seconds, and gets the same result. A later one is a theft.
+            began = time.monotonic()
             renewed = insists(lambda app=app: app.refreshes(chain[-1]["refresh_token"]), "a refresh")
-            assert renewed.status_code == 200, renewed.text
+            if renewed.status_code != 200:
+                assert time.monotonic() - began > 9, renewed.text
+                break
             chain.append(renewed.json())
         stolen = insists(lambda: apps[turn % 3].refreshes(chain[0]["refresh_token"]), "the refusal of a stolen token")
         assert stolen.status_code == 400 and stolen.json()["error"] == "invalid_grant", stolen.text
