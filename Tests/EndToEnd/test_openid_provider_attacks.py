@@ -2,13 +2,16 @@
 9700, 8252, 8628 and 9126 (docs: Documentation/security/oauth.md)."""
 
 import base64
+import contextlib
 import hashlib
 import hmac
+import http.server
 import json
 import re
 import secrets
 import sqlite3
 import subprocess
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
@@ -17,6 +20,7 @@ from urllib.parse import parse_qsl, urlencode, urlsplit
 import jwt
 import pytest
 import requests
+from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from local_gateway import BIN, wait_for
@@ -481,6 +485,111 @@ def test_wrong_secrets_lock_nobody_else_out(gateway, user):
     assert RelyingParty(gateway).signs_in(user).claims
 
 
+class KeyServer:
+    """The published keys of an app, or whatever else a test answers at their address."""
+
+    def __init__(self):
+        self.key = ec.generate_private_key(ec.SECP256R1())
+        public = json.loads(jwt.algorithms.ECAlgorithm.to_jwk(self.key.public_key()))
+        self.answer, self.seconds, self.asked = json.dumps({"keys": [{**public, "kid": "k1", "alg": "ES256"}]}), 0, 0
+        server = self
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_GET(self):
+                server.asked += 1
+                server.ended.wait(server.seconds)
+                self.send_response(200)
+                self.end_headers()
+                with contextlib.suppress(OSError):
+                    self.wfile.write(server.answer.encode())
+
+            def log_message(self, *_):
+                pass
+
+        self.ended = threading.Event()
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self.server.server_address[1]}/jwks.json"
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+    def stop(self):
+        self.ended.set()
+        self.server.shutdown()
+        self.server.server_close()
+
+
+@pytest.fixture
+def key_server():
+    server = KeyServer()
+    yield server
+    server.stop()
+
+
+def test_app_authenticates_with_its_own_key(tmp_path, number, key_server):
+    """Attack: an assertion that is repeated, for another issuer, of another app, unsigned, or by another key."""
+    keyed = f'keys = "{key_server.url}", redirect_uris = {{ "http://localhost/other" }},'
+    gateway = provider(tmp_path, keyed=keyed, other=OTHER)
+    try:
+        user = Browser(gateway.start()).signs_in(number)
+        app = RelyingParty(gateway, "keyed", "http://localhost:9/other")
+
+        def assertion(key=key_server.key, algorithm="ES256", **changes):
+            now = int(time.time())
+            usual = {"iss": "keyed", "sub": "keyed", "aud": gateway.url, "iat": now, "exp": now + 60}
+            claims = usual | {"jti": secrets.token_urlsafe(8)} | changes
+            return jwt.encode(claims, key, algorithm, headers={"kid": "k1"})
+
+        def redeems(code, verifier, proof):
+            kind = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
+            return app.redeems(code, verifier, headers={}, client_assertion=proof, client_assertion_type=kind)
+
+        code, asked = code_for(app, user)
+        another = ec.generate_private_key(ec.SECP256R1())
+        for proof in (
+            assertion(key=another),
+            assertion(aud="https://another.example.com"),
+            assertion(sub="other", iss="other"),
+            assertion(exp=int(time.time()) - 120),
+            assertion(exp=int(time.time()) + 100_000),
+            assertion(jti=None),
+            jwt.encode({"iss": "keyed", "sub": "keyed", "aud": gateway.url}, None, "none"),
+            "x.y.z",
+        ):
+            assert oauth_error(redeems(code, asked.verifier, proof), 401) == "invalid_client"
+        right = assertion()
+        assert redeems(code, asked.verifier, right).status_code == 200
+        code, asked = code_for(app, user)
+        assert oauth_error(redeems(code, asked.verifier, right), 401) == "invalid_client"
+    finally:
+        gateway.stop()
+
+
+@pytest.mark.parametrize("answer, seconds", [("x" * 20_000_000, 0), ("[]", 0), ("{", 0), ("{}", 600)])
+def test_keys_that_cannot_be_read_hold_nothing_up(tmp_path, number, key_server, answer, seconds):
+    """Attack: an address of keys that is huge, broken or slow, and many assertions that need it."""
+    key_server.answer, key_server.seconds = answer, seconds
+    keyed = f'keys = "{key_server.url}", redirect_uris = {{ "http://localhost/other" }},'
+    gateway = provider(tmp_path, keyed=keyed, other=OTHER)
+    try:
+        user = Browser(gateway.start()).signs_in(number)
+        kind = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
+
+        def tries(_):
+            now = int(time.time())
+            claims = {"iss": "keyed", "sub": "keyed", "aud": gateway.url, "exp": now + 60, "jti": secrets.token_hex(8)}
+            fields = {"client_assertion": jwt.encode(claims, key_server.key, "ES256"), "client_assertion_type": kind}
+            form = {"grant_type": "refresh_token", "refresh_token": "x", **fields}
+            return requests.post(f"{gateway.url}/auth/openid/token", data=form, timeout=60).status_code
+
+        with ThreadPoolExecutor(8) as pool:
+            answers = pool.map(tries, range(8))
+            other = RelyingParty(gateway, "other", "http://localhost:9/other")
+            assert other.signs_in(user).claims
+            assert set(answers) <= {401, 503}
+        assert key_server.asked <= 3
+    finally:
+        gateway.stop()
+
+
 @pytest.mark.parametrize("grant", ["password", "implicit", "urn:ietf:params:oauth:grant-type:jwt-bearer", ""])
 def test_other_grants_are_refused(app, grant):
     answer = app.posts("token", grant_type=grant, username="a", password="b")
@@ -526,6 +635,32 @@ def test_access_token_is_taken_in_header_and_body_only(app, user):
         answer = app.userinfo(wrong)
         assert answer.status_code == 401 and 'error="invalid_token"' in answer.headers["WWW-Authenticate"]
     assert requests.get(app.endpoint("userinfo"), timeout=20).headers["WWW-Authenticate"].startswith("Bearer")
+
+
+def test_signed_access_tokens_name_their_audience(tmp_path, number):
+    """Attack: a signed access token that is taken for an ID token, or by a service that it is not for (RFC 9068 4)."""
+    audience = 'access_token = "jwt", audience = { "https://api.example.com" },'
+    pairwise = WEB + ' subject = "pairwise",'
+    gateway = provider(tmp_path, web=WEB + f' signing = "ES256", {audience}', apart=pairwise)
+    try:
+        user = Browser(gateway.start()).signs_in(number)
+        app, apart = RelyingParty(gateway), RelyingParty(gateway, "apart")
+        tokens = app.signs_in(user)
+        head = jwt.get_unverified_header(tokens.access_token)
+        assert (head["typ"], head["alg"]) == ("at+jwt", "ES256")
+        key = app.keys()[head["kid"]].key
+        told = jwt.decode(tokens.access_token, key, ["ES256"], audience="https://api.example.com", issuer=gateway.url)
+        assert told["client_id"] == "web" and told["sub"] == tokens.claims["sub"] and told["exp"] - told["iat"] <= 600
+        with pytest.raises(jwt.InvalidAudienceError):
+            app.verified(tokens.access_token)
+        assert app.userinfo(tokens.access_token).status_code == 200
+        assert app.userinfo(tokens.id_token).status_code == 401
+        assert apart.signs_in(user).claims["sub"] != tokens.claims["sub"]
+        own = {"Authorization": f"Bearer {user.token}"}
+        assert gateway.api("DELETE", "/session", headers=own).status_code == 204
+        wait_for(lambda: app.userinfo(tokens.access_token).status_code == 401, "the end of the signed token", 2)
+    finally:
+        gateway.stop()
 
 
 def test_access_token_is_no_session(app, user, gateway):
