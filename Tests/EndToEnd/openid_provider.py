@@ -24,11 +24,11 @@ ASHA, RAVI = "100000000000000000001", "100000000000000000002"
 
 # Fields of the apps of most tests. The addresses are of this machine, where any port matches.
 WEB = """name = "Example Web", secret = file "secrets/NAME",
-    redirect_uris = { "http://localhost/cb" },
+    redirect_uris = { "http://localhost/NAME/cb" },
     sign_out_uris = { "http://localhost/out" },
     scopes = { "openid", "profile", "email", "phone", "groups", "offline_access" },"""
 OTHER = """name = "Other Web", secret = file "secrets/NAME",
-    redirect_uris = { "http://localhost/other" },"""
+    redirect_uris = { "http://localhost/NAME/cb" },"""
 DESKTOP = """name = "Example Desktop", public = true, consent = "never",
     redirect_uris = { "http://127.0.0.1/in", "com.example.desktop:/in" },"""
 TELEVISION = """name = "Example <b>Television</b>", public = true, grants = { "device_code", "refresh_token" },"""
@@ -188,8 +188,9 @@ class Browser(Visitor):
 class RelyingParty:
     """An app at a gateway. It authenticates with its secret by HTTP Basic, or not at all if it has none."""
 
-    def __init__(self, gateway, client_id="web", redirect="http://localhost:9/cb"):
-        self.gateway, self.client_id, self.redirect = gateway, client_id, redirect
+    def __init__(self, gateway, client_id="web", redirect=None):
+        self.gateway, self.client_id = gateway, client_id
+        self.redirect = redirect or f"http://localhost:9/{client_id}/cb"
         # Nodes of a cluster have another address than the issuer.
         self.issuer = getattr(gateway, "issuer", gateway.url)
         file = gateway.config / "secrets" / client_id

@@ -320,7 +320,7 @@ def test_claims_essential(app, user):
 
 def test_ensure_request_object_with_redirect_uri(app, user):
     """The address in a request object never gets a code."""
-    inner = unsigned(client_id=app.client_id, response_type="code", redirect_uri="http://localhost:9/cb", state="inner")
+    inner = unsigned(client_id=app.client_id, response_type="code", redirect_uri=app.redirect, state="inner")
     asked = app.asks(redirect_uri="http://localhost:9/another", request=inner)
     assert stays_here(app.gateway, user.follows(asked.address)).status_code == 400
 
@@ -328,7 +328,7 @@ def test_ensure_request_object_with_redirect_uri(app, user):
 def test_refresh_token(app, user):
     """Core 12: the new ID token is about the same user, and the token is bound to its client."""
     first = app.signs_in(user)
-    other = RelyingParty(app.gateway, "other", "http://localhost:9/other")
+    other = RelyingParty(app.gateway, "other")
     assert oauth_error(other.refreshes(first.refresh_token)) == "invalid_grant"
     answer = app.refreshes(first.refresh_token)
     assert answer.status_code == 200, answer.text

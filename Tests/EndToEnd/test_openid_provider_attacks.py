@@ -70,7 +70,7 @@ def app(gateway):
 
 @pytest.fixture
 def other(gateway):
-    return RelyingParty(gateway, "other", "http://localhost:9/other")
+    return RelyingParty(gateway, "other")
 
 
 @pytest.fixture
@@ -94,25 +94,25 @@ def code_for(app, user, **changes):
 @pytest.mark.parametrize(
     "address",
     [
-        "http://localhost:9/CB",
-        "http://localhost:9/cb/",
-        "http://localhost:9/cb/../cb",
-        "http://localhost:9/%63b",
-        "http://localhost:9/cb?next=http://evil.example",
-        "http://localhost:9/cb#x",
-        "http://LOCALHOST:9/cb",
-        "http://localhost.:9/cb",
-        "http://evil@localhost:9/cb",
-        "http://localhost:9@evil.example/cb",
-        "http://localhost.evil.example:9/cb",
-        "https://localhost:9/cb",
-        "http://127.0.0.1:9/cb",
-        "http://localhost:99999/cb",
-        "http://localhost:9\\@evil.example/cb",
-        "//localhost:9/cb",
-        "http://localhost:9/cb\r\nSet-Cookie: moongate=x",
+        "http://localhost:9/web/CB",
+        "http://localhost:9/web/cb/",
+        "http://localhost:9/web/../web/cb",
+        "http://localhost:9/web/%63b",
+        "http://localhost:9/web/cb?next=http://evil.example",
+        "http://localhost:9/web/cb#x",
+        "http://LOCALHOST:9/web/cb",
+        "http://localhost.:9/web/cb",
+        "http://evil@localhost:9/web/cb",
+        "http://localhost:9@evil.example/web/cb",
+        "http://localhost.evil.example:9/web/cb",
+        "https://localhost:9/web/cb",
+        "http://127.0.0.1:9/web/cb",
+        "http://localhost:99999/web/cb",
+        "http://localhost:9\\@evil.example/web/cb",
+        "//localhost:9/web/cb",
+        "http://localhost:9/web/cb\r\nSet-Cookie: moongate=x",
         "javascript:alert(1)",
-        "OWN/cb",
+        "OWN/web/cb",
         "",
     ],
 )
@@ -254,7 +254,7 @@ def test_form_post_sends_a_form_to_the_app_only(app, user):
 
 def test_consent_names_the_app_and_cannot_be_forged(gateway, user):
     """Attack: another site sends the form of the consent page (RFC 6819 4.4.1.10)."""
-    app = RelyingParty(gateway, "asking", "http://localhost:9/other")
+    app = RelyingParty(gateway, "asking")
     asked = app.asks()
     page = stays_here(gateway, user.follows(asked.address))
     assert page.status_code == 200 and "Other Web" in page.text and "http://localhost:9" in page.text, page.text
@@ -281,7 +281,7 @@ def test_consent_names_the_app_and_cannot_be_forged(gateway, user):
 
 def test_forms_are_answered_by_303(gateway, user):
     """Attack: a redirect that repeats the form, and what the user typed into it, at the app (RFC 9700 4.12)."""
-    app = RelyingParty(gateway, "asking", "http://localhost:9/other")
+    app = RelyingParty(gateway, "asking")
     page = stays_here(gateway, user.follows(app.asks().address))
     form = next(one for one in Forms(page.text).forms if one.buttons)
     answer = user.post(urlsplit(form.action).path or urlsplit(page.url).path, **form.fields, action="allow")
@@ -293,7 +293,7 @@ def test_removed_app_gets_nothing(tmp_path, number):
     gateway = provider(tmp_path, web=WEB, other=OTHER)
     try:
         user = Browser(gateway.start()).signs_in(number)
-        other = RelyingParty(gateway, "other", "http://localhost:9/other")
+        other = RelyingParty(gateway, "other")
         tokens = other.signs_in(user)
         code, asked = code_for(other, user)
         _, pushed_request = pushed(other)
@@ -317,7 +317,7 @@ def test_code_is_bound_to_client_redirect_uri_and_verifier(app, other, desktop, 
     assert oauth_error(other.redeems(code, asked.verifier, redirect_uri=app.redirect)) == "invalid_grant"
     assert oauth_error(desktop.redeems(code, asked.verifier, redirect_uri=app.redirect)) == "invalid_grant"
     for changes in (
-        {"redirect_uri": "http://localhost:8/cb"},
+        {"redirect_uri": "http://localhost:8/web/cb"},
         {"redirect_uri": None},
         {"code_verifier": pkce()[0]},
         {"code_verifier": None},
@@ -332,7 +332,7 @@ def test_code_is_bound_to_client_redirect_uri_and_verifier(app, other, desktop, 
 
 def test_verifier_for_a_code_without_a_challenge_is_refused(gateway, user):
     """Attack: PKCE downgrade (RFC 9700 4.8.2): the attacker removes the challenge from the victim's request."""
-    app = RelyingParty(gateway, "lax", "http://localhost:9/other")
+    app = RelyingParty(gateway, "lax")
     code, _ = code_for(app, user, code_challenge=None, code_challenge_method=None)
     assert oauth_error(app.redeems(code, pkce()[0])) == "invalid_grant"
     code, asked = code_for(app, user)
@@ -427,7 +427,7 @@ def test_offline_access_outlives_the_session_and_no_lock(app, user, gateway):
 
 def test_removed_member_loses_access(gateway, user):
     """Attack: somebody who has left the group goes on with tokens of before."""
-    app = RelyingParty(gateway, "staffed", "http://localhost:9/other")
+    app = RelyingParty(gateway, "staffed")
     asked = app.asks()
     page = stays_here(gateway, user.follows(asked.address))
     assert page.status_code == 403 and "Other Web" in page.text, page.text
@@ -479,7 +479,7 @@ def test_client_authentication_is_checked(app, desktop, user):
 
 def test_wrong_secrets_lock_nobody_else_out(gateway, user):
     """Attack: lock an app out by wrong secrets. They count by app and address."""
-    app = RelyingParty(gateway, "locked", "http://localhost:9/other")
+    app = RelyingParty(gateway, "locked")
     statuses = [app.refreshes("x", headers=app.basic("wrong")).status_code for _ in range(230)]
     assert 429 in statuses and set(statuses) <= {401, 429}, set(statuses)
     assert RelyingParty(gateway).signs_in(user).claims
@@ -526,11 +526,11 @@ def key_server():
 
 def test_app_authenticates_with_its_own_key(tmp_path, number, key_server):
     """Attack: an assertion that is repeated, for another issuer, of another app, unsigned, or by another key."""
-    keyed = f'keys = "{key_server.url}", redirect_uris = {{ "http://localhost/other" }},'
+    keyed = f'keys = "{key_server.url}", redirect_uris = {{ "http://localhost/keyed/cb" }},'
     gateway = provider(tmp_path, keyed=keyed, other=OTHER)
     try:
         user = Browser(gateway.start()).signs_in(number)
-        app = RelyingParty(gateway, "keyed", "http://localhost:9/other")
+        app = RelyingParty(gateway, "keyed")
 
         def assertion(key=key_server.key, algorithm="ES256", **changes):
             now = int(time.time())
@@ -567,7 +567,7 @@ def test_app_authenticates_with_its_own_key(tmp_path, number, key_server):
 def test_keys_that_cannot_be_read_hold_nothing_up(tmp_path, number, key_server, answer, seconds):
     """Attack: an address of keys that is huge, broken or slow, and many assertions that need it."""
     key_server.answer, key_server.seconds = answer, seconds
-    keyed = f'keys = "{key_server.url}", redirect_uris = {{ "http://localhost/other" }},'
+    keyed = f'keys = "{key_server.url}", redirect_uris = {{ "http://localhost/keyed/cb" }},'
     gateway = provider(tmp_path, keyed=keyed, other=OTHER)
     try:
         user = Browser(gateway.start()).signs_in(number)
@@ -582,7 +582,7 @@ def test_keys_that_cannot_be_read_hold_nothing_up(tmp_path, number, key_server, 
 
         with ThreadPoolExecutor(8) as pool:
             answers = pool.map(tries, range(8))
-            other = RelyingParty(gateway, "other", "http://localhost:9/other")
+            other = RelyingParty(gateway, "other")
             assert other.signs_in(user).claims
             assert set(answers) <= {401, 503}
         assert key_server.asked <= 3
@@ -640,11 +640,11 @@ def test_access_token_is_taken_in_header_and_body_only(app, user):
 def test_signed_access_tokens_name_their_audience(tmp_path, number):
     """Attack: a signed access token that is taken for an ID token, or by a service that it is not for (RFC 9068 4)."""
     audience = 'access_token = "jwt", audience = { "https://api.example.com" },'
-    pairwise = WEB + ' subject = "pairwise",'
+    pairwise = OTHER.replace("http://localhost/NAME/cb", "https://apart.example.com/cb") + ' subject = "pairwise",'
     gateway = provider(tmp_path, web=WEB + f' signing = "ES256", {audience}', apart=pairwise)
     try:
         user = Browser(gateway.start()).signs_in(number)
-        app, apart = RelyingParty(gateway), RelyingParty(gateway, "apart")
+        app, apart = RelyingParty(gateway), RelyingParty(gateway, "apart", "https://apart.example.com/cb")
         tokens = app.signs_in(user)
         head = jwt.get_unverified_header(tokens.access_token)
         assert (head["typ"], head["alg"]) == ("at+jwt", "ES256")
@@ -715,7 +715,7 @@ def test_sign_out_addresses_are_compared_exactly(app, user):
         "http://localhost:9/out?x=1",
         "http://evil.example/out",
         "http://localhost:9@evil.example/out",
-        "http://localhost:9/cb",
+        "http://localhost:9/web/cb",
     ):
         hint = app.signs_in(user).id_token
         query = urlencode({"id_token_hint": hint, "post_logout_redirect_uri": address})

@@ -122,8 +122,8 @@ def person(nodes, phone):
     return browser
 
 
-def parties(nodes, name="web", redirect="http://localhost:9/cb"):
-    return [RelyingParty(node, name, redirect) for node in nodes]
+def parties(nodes, name="web"):
+    return [RelyingParty(node, name) for node in nodes]
 
 
 def code_at(app, browser):
@@ -251,7 +251,7 @@ def test_an_ended_session_ends_tokens_everywhere_within_a_second(nodes, other_nu
 
 def test_a_removed_member_loses_access_within_the_lifetime_of_a_token(nodes, number):
     """Attack: a removed member continues with tokens of before, at another gateway."""
-    apps, browser = parties(nodes, "staffed", "http://localhost:9/other"), person(nodes, number)
+    apps, browser = parties(nodes, "staffed"), person(nodes, number)
 
     def member(method, node):
         answer = requests.request(method, f"{node.admin}/groups/staff/members/{browser.account_id}", timeout=20)
