@@ -42,7 +42,7 @@ import Testing
     let app = try Bench.app(claims: Self.function)
     let bench = try await Bench(app)
     bench.reload(app) {
-      $0.appClaims[Self.function] = { facts throws(PolicyFault) in
+      $0.appClaims[Self.function] = { facts in
         ["role": .text(facts.session?.email == nil ? "Viewer" : "Admin"), "name": .text("A. Rao")]
       }
     }
@@ -56,7 +56,7 @@ import Testing
   func reservedNamesAreFaults(_ name: String) async throws {
     let app = try Bench.app(claims: Self.function)
     let bench = try await Bench(app)
-    bench.reload(app) { $0.appClaims[Self.function] = { _ throws(PolicyFault) in [name: .text("x")] } }
+    bench.reload(app) { $0.appClaims[Self.function] = { _ in [name: .text("x")] } }
     let session = try await bench.session()
     #expect(throws: PolicyFault.self) {
       try bench.apps.claims(of: session, scopes: ["openid"], app, bench.call)

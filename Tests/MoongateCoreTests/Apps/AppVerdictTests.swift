@@ -70,9 +70,10 @@ import Testing
     let app = try Bench.app()
     let bench = try await Bench(app)
     let fault = PolicyFault(kind: .error, location: nil, message: "broken")
+    @Sendable func failing(facts: Facts) throws(PolicyFault) -> Bool { throw fault }
     bench.reload(app) {
       $0.accounts.groups[Bench.staff] = .computed(FunctionName("groups.staff"))
-      $0.conditions[FunctionName("groups.staff")] = { _ throws(PolicyFault) in throw fault }
+      $0.conditions[FunctionName("groups.staff")] = failing
     }
     #expect(bench.apps.verdict(app, try await bench.session(), bench.call) == .judged(.failed(fault)))
   }
