@@ -1,8 +1,8 @@
 import Crypto
 import MoongateSDK
 
-/// The right of an app to the result of a sign-in: a one-time code goes to the app's redirect URI, and whoever redeems it
-/// must know the PKCE verifier (RFC 6749 section 4.1, RFC 7636 with S256 only).
+/// The right of an app to the result of a sign-in: a one-time code goes to the app's redirect URI, and whoever redeems
+/// it must know the PKCE verifier (RFC 6749 section 4.1, RFC 7636 with S256 only).
 ///
 /// Attack: someone begins a flow, sends its link to a victim, and fetches the victim's session. The code therefore goes
 /// to an address that the app has registered, the page names the app, and only the creator of the challenge can redeem
@@ -12,8 +12,8 @@ package struct Grant: Sendable, Equatable, Codable {
   package let client: String
   /// The redirect URI that receives the code. Already validated (`AppTable`). Empty for a device, which has none.
   package let redirect: String
-  /// The base64url-encoded SHA-256 of the verifier (RFC 7636 section 4.2); nil for an app that proves by a secret of its
-  /// own who it is, and may leave PKCE out.
+  /// The base64url-encoded SHA-256 of the verifier (RFC 7636 section 4.2); nil for an app that proves by a secret of
+  /// its own who it is, and may leave PKCE out.
   package let challenge: String?
   /// The scopes that the app gets by tokens; empty for a flow whose result is a session.
   package let scopes: [String]
@@ -50,8 +50,9 @@ package struct Grant: Sendable, Equatable, Codable {
   /// Whether the verifier belongs to the challenge. A verifier has 43 to 128 unreserved characters (RFC 7636 section
   /// 4.1).
   ///
-  /// Attack: PKCE downgrade (RFC 9700 section 4.8.2). An attacker removes the challenge from the request, and injects the
-  /// code into a session of the app, which sends its verifier. A verifier without a challenge therefore proves nothing.
+  /// Attack: PKCE downgrade (RFC 9700 section 4.8.2). An attacker removes the challenge from the request, and injects
+  /// the code into a session of the app, which sends its verifier. A verifier without a challenge therefore proves
+  /// nothing.
   func isProved(by verifier: String?) -> Bool {
     guard let challenge else { return verifier == nil }
     guard let verifier, (43...128).contains(verifier.utf8.count) else { return false }

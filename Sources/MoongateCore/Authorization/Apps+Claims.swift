@@ -14,8 +14,8 @@ package enum AppClaims {
 }
 
 extension Apps {
-  /// The claims about a user, in their order: `sub`, those of the scopes, and those of the app's own function, which may
-  /// replace those of the scope `profile`. ID tokens and userinfo have the same ones.
+  /// The claims about a user, in their order: `sub`, those of the scopes, and those of the app's own function, which
+  /// may replace those of the scope `profile`. ID tokens and userinfo have the same ones.
   package func claims(of session: SessionSnapshot, scopes: [String], _ app: App, _ call: AppCall)
     throws(PolicyFault) -> [AppClaim]
   {

@@ -76,8 +76,8 @@ extension Apps {
 
   /// Decides about a request of a device.
   ///
-  /// Attack: a caller who asks a victim to type letters. The page therefore says which app asked and from where, and the
-  /// victim has to agree.
+  /// Attack: a caller who asks a victim to type letters. The page therefore says which app asked and from where, and
+  /// the victim has to agree.
   /// - Parameter session: that of the user who allows it; nil: the user denies it.
   /// - Throws: `AppFault.oauth` if the session may not sign in to the app, or if the request has ended.
   package func decideDevice(

@@ -1,4 +1,3 @@
-import Crypto
 import MoongateSDK
 
 /// What is issued for a grant.
@@ -28,7 +27,7 @@ extension Apps {
       if live.account != nil, issue.scopes.contains(AppScope.openID) {
         let signer = try await signing.signer(app.signing, at: now)
         let members = idTokenMembers(live.grant, issue, claims, app, call)
-        let hash = JSONClaim.text(Self.hash(of: access, by: signer.algorithm))
+        let hash = JSONClaim.text(signer.algorithm.halfHash(of: access.reveal()))
         idToken = SecretText(try signer.sign(Self.json(members + [("at_hash", hash)] + Self.own(claims))))
       }
       return AppTokens(
@@ -90,15 +89,6 @@ extension Apps {
   /// The claims other than `sub`, which ID tokens state among their first.
   private static func own(_ claims: [AppClaim]) -> [(String, JSONClaim)] {
     claims.filter { $0.name != "sub" }.map { ($0.name, $0.value) }
-  }
-
-  /// `at_hash` (OpenID Connect Core 1.0 section 3.1.3.6). Ed25519 uses SHA-512.
-  private static func hash(of access: SecretText, by algorithm: SigningAlgorithm) -> String {
-    let bytes = Array(access.reveal().utf8)
-    return switch algorithm {
-    case .edDSA: Base64URL.encode(Array(SHA512.hash(data: bytes)).prefix(32))
-    case .rs256, .es256: Base64URL.encode(Array(SHA256.hash(data: bytes)).prefix(16))
-    }
   }
 
   static func number(_ moment: Timestamp) -> JSONClaim { .number(Double(moment.seconds)) }

@@ -140,8 +140,8 @@ extension Apps {
 
   /// Ends the grant of a token that was replaced before the previous one.
   ///
-  /// Attack: a thief uses a stolen token after its owner has refreshed twice. One of both is the thief, so both lose the
-  /// tokens.
+  /// Attack: a thief uses a stolen token after its owner has refreshed twice. One of both is the thief, so both lose
+  /// the tokens.
   private func endReused(_ given: RefreshToken, _ app: App, _ call: AppCall) async throws(AppFault) {
     guard given.isGenuine(keys) else { return }
     let live = try await asking { () async throws(StoreFault) in

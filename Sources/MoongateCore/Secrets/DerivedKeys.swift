@@ -71,9 +71,9 @@ struct DerivedKeys: Sendable {
   ) -> Key {
     var attempt = 0
     while true {
+      let info = "\(purpose) \(attempt)"
       let number = HKDF<SHA256>.deriveKey(
-        inputKeyMaterial: secret, salt: Data("moongate".utf8), info: Data("\(purpose) \(attempt)".utf8),
-        outputByteCount: 32)
+        inputKeyMaterial: secret, salt: Data("moongate".utf8), info: Data(info.utf8), outputByteCount: 32)
       // A number at or above the group's order is not a valid key. Try the next one then (the chance is 2^-32).
       if let key = number.withUnsafeBytes({ try? make($0) }) { return key }
       attempt += 1

@@ -8,6 +8,15 @@ package enum SigningAlgorithm: String, Sendable, CaseIterable {
   case rs256 = "RS256"
   case es256 = "ES256"
   case edDSA = "EdDSA"
+
+  /// The left half of the hash of a text, as `at_hash` (OpenID Connect Core 1.0 section 3.1.3.6). Ed25519 uses SHA-512.
+  func halfHash(of text: String) -> String {
+    let bytes = Array(text.utf8)
+    return switch self {
+    case .edDSA: Base64URL.encode(Array(SHA512.hash(data: bytes)).prefix(32))
+    case .rs256, .es256: Base64URL.encode(Array(SHA256.hash(data: bytes)).prefix(16))
+    }
+  }
 }
 
 /// A private key that signs JWTs (RFC 7519), with its public key as a JWK (RFC 7517 section 4).

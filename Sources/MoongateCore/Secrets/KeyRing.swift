@@ -126,8 +126,8 @@ package final class KeyRing: Sendable {
   /// The authentication codes of a list under all keys of the ring, the current one first.
   func appTokenCodes(of parts: [[UInt8]]) -> [[UInt8]] { all.map { $0.appTokens.code(ofParts: parts) } }
 
-  /// A name of an account or a session for one app: 27 characters, which reveal nothing and stay the same as long as the
-  /// store exists.
+  /// A name of an account or a session for one app: 27 characters, which reveal nothing and stay the same as long as
+  /// the store exists.
   func appName(_ kind: String, _ parts: String...) -> String {
     Base64URL.encode(counterKey((["app \(kind)"] + parts).map { Array($0.utf8) }))
   }

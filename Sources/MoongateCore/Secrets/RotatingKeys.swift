@@ -4,9 +4,9 @@ import Synchronization
 /// Signing keys that are derived from the master key and the date.
 ///
 /// A key signs for thirty days. Every node has the same keys, also after a restart. Each key is published for a while
-/// before and after its period, because RFC 7517 has no other way to announce a change: whoever has cached a key set can
-/// verify every token. While the master key is rotated, nodes may sign with different keys: the set contains those of the
-/// whole ring.
+/// before and after its period, because RFC 7517 has no other way to announce a change: whoever has cached a key set
+/// can verify every token. While the master key is rotated, nodes may sign with different keys: the set contains those
+/// of the whole ring.
 package final class RotatingKeys: Sendable {
   /// What the keys sign. Each use has keys of its own.
   ///

@@ -22,8 +22,8 @@ extension ProviderPolicy {
 /// Counts invalid tokens by client address, in the ledger that all gateways of a store share. What is wrong at the
 /// endpoints of an app (secrets, codes, tokens) is counted by client address and app.
 ///
-/// Attack: someone sends wrong secrets of an app, so that its own server is refused. Only the address of the attacker is
-/// counted, and only for that app.
+/// Attack: someone sends wrong secrets of an app, so that its own server is refused. Only the address of the attacker
+/// is counted, and only for that app.
 ///
 /// A valid token in the data path's cache does not consult the ledger, so locks are cached here. An entry is trusted
 /// for a second before the ledger is asked again, so that a lock that an operator lifts ends at once.
@@ -145,7 +145,7 @@ package final class FailedTokenLimiter: Sendable {
     let resolved = try? generations.current.tokenPolicy.resolve(
       .verify, for: subject, keys: keys, number: { number throws(PolicyFault) in number.fixedValue ?? 1 },
       duration: { length throws(PolicyFault) in length.fixedValue ?? .seconds(3600) })
-    // Attack: a limit over all addresses, which a stranger fills, would refuse the app's own server.
+    // Attack: a limit over all addresses, which others fill, would refuse the app's own server.
     return (resolved ?? []).filter { key.client == nil || $0.key == .ip || $0.key == .network }
   }
 }
