@@ -77,6 +77,13 @@ extension OpaquePointer {
     (CLUA_TAKES_TABLE_OR_NOTHING, "()", "'x'", "word takes a table, as in word { … }"),
     (CLUA_TAKES_TABLE_OR_NOTHING, "{}", "(1)", "word takes a table, as in word { … }"),
     (CLUA_TAKES_NAME, "'x'", "{}", "word takes a name first, as in word \"…\" { … }"),
+    (
+      CLUA_TAKES_TABLE_OR_NAME, "{}", "1",
+      "word takes a table, as in word { … }, or a name first, as in word \"…\" { … }"
+    ),
+    (
+      CLUA_TAKES_TABLE_OR_NAME, "'x' {}", "'x' 'y'", "word takes a table after its name, as in word \"…\" { … }"
+    ),
     (CLUA_TAKES_NAME, "'x' {}", "'x' 'y'", "word takes a table after its name, as in word \"…\" { … }"),
     (
       CLUA_TAKES_BOUNDS_AND_FUNCTION, "(1, 2, function() end)", "(1, 2)",

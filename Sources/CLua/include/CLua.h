@@ -131,6 +131,8 @@ typedef enum {
   CLUA_TAKES_TABLE_OR_NOTHING,
   /// A name, optionally followed by a table: `name "title" { … }`.
   CLUA_TAKES_NAME,
+  /// A table, or a name as above.
+  CLUA_TAKES_TABLE_OR_NAME,
   /// The lowest value, the highest, and a function that chooses between them.
   CLUA_TAKES_BOUNDS_AND_FUNCTION,
 } clua_form;
@@ -196,7 +198,8 @@ typedef enum {
 /// Adds `group.name` (or `name`) to the facts, read by `slot`.
 clua_status clua_facts_add(clua_state *state, int32_t facts, const char *path, int32_t slot, clua_fact_kind kind);
 
-/// Calls a kept function with the facts (-1: without facts).
+/// Calls a kept function with the facts (-1: without facts). If the result is CLUA_TABLE, the tree functions above read
+/// it, until the next load or call.
 clua_status clua_call(clua_state *state, int32_t function, int32_t facts, const clua_budget *budget,
   clua_value *result);
 

@@ -373,6 +373,13 @@ static int call_body(lua_State *L) {
       result->number = lua_tonumber(L, -1);
       return 0;
     case LUA_TSTRING: result->kind = CLUA_STRING; break;
+    case LUA_TTABLE:
+      S->node_count = S->text_count = 0;
+      keep_result(L, S);
+      result->kind = CLUA_TABLE;
+      result->bytes = luaL_typename(L, -1);
+      result->length = strlen(result->bytes);
+      return 0;
     default: {
       tagged *value = to_tagged(L, -1);
       if (value != NULL && value->kind == CLUA_ALLOW) {
@@ -422,24 +429,30 @@ static clua_status call_kept(clua_state *S, int32_t function, lua_CFunction body
   return status;
 }
 
+// Runs a body that keeps the function's result as a tree.
+static clua_status call_of_result(clua_state *S, int32_t function, lua_CFunction body, void *request,
+  const clua_budget *budget) {
+  S->keeps_no_function = true;
+  clua_status status = call_kept(S, function, body, request, budget);
+  S->keeps_no_function = false;
+  if (status != CLUA_OK) S->node_count = 0;
+  return status;
+}
+
 clua_status clua_call(clua_state *S, int32_t function, int32_t facts, const clua_budget *budget, clua_value *result) {
   if (facts >= S->facts_count) {
     snprintf(S->message, sizeof S->message, "unknown facts");
     return CLUA_ERROR;
   }
   call_request request = {function, facts, result};
-  return call_kept(S, function, call_body, &request, budget);
+  return call_of_result(S, function, call_body, &request, budget);
 }
 
 // More than five parameters: see CLua.h.
 clua_status clua_apply(clua_state *S, int32_t function, const clua_node *nodes, size_t count, const char *text,
   const clua_budget *budget) {
   apply_request request = {function, nodes, count, text};
-  S->keeps_no_function = true;
-  clua_status status = call_kept(S, function, apply_body, &request, budget);
-  S->keeps_no_function = false;
-  if (status != CLUA_OK) S->node_count = 0;
-  return status;
+  return call_of_result(S, function, apply_body, &request, budget);
 }
 
 const char *clua_message(const clua_state *S) { return S->message; }

@@ -111,6 +111,13 @@ static int take_body(lua_State *L) {
   return construct(L, name, 2);
 }
 
+static int take_table_or_title(lua_State *L) {
+  const char *name = lua_touserdata(L, lua_upvalueindex(1));
+  if (lua_type(L, 1) == LUA_TTABLE) return take_table(L);
+  if (lua_type(L, 1) == LUA_TSTRING) return take_title(L);
+  return raise(L, "%s takes a table, as in %s { … }, or a name first, as in %s \"…\" { … }", name, name, name);
+}
+
 static int take_bounds_and_function(lua_State *L) {
   const char *name = lua_touserdata(L, lua_upvalueindex(1));
   if (lua_gettop(L) != 3 || lua_type(L, 3) != LUA_TFUNCTION) return raise(L,
@@ -125,6 +132,7 @@ static const lua_CFunction forms[] = {
   [CLUA_TAKES_NOTHING] = take_nothing,
   [CLUA_TAKES_TABLE_OR_NOTHING] = take_table_or_nothing,
   [CLUA_TAKES_NAME] = take_title,
+  [CLUA_TAKES_TABLE_OR_NAME] = take_table_or_title,
   [CLUA_TAKES_BOUNDS_AND_FUNCTION] = take_bounds_and_function,
 };
 

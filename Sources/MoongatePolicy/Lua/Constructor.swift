@@ -7,6 +7,8 @@ struct Constructor: Sendable {
     case table, text, textOrTable, nothing, tableOrNothing
     /// A name, then a table if the name alone is not enough: `policy "pin" { … }`.
     case name
+    /// A table, or a name as above: `app { … }`, `app "grafana"`.
+    case tableOrName
     /// The lowest value, the highest, and a function that chooses between them: `vary(2, 5, function(f) … end)`.
     case boundsAndFunction
   }
@@ -48,8 +50,10 @@ struct Constructor: Sendable {
       "apps", .table, [("apps", "table<string, moongate.Client>")], "moongate.File",
       "Declares the apps, by client id; apps.lua returns it."),
     Constructor(
-      "app", .table, [("settings", "moongate.App")], "moongate.Client",
-      "An app that receives the results of sign-ins on the gateway's pages."),
+      "app", .tableOrName, [("what", "moongate.App|string")],
+      "moongate.Client|moongate.Act|fun(body: moongate.CaseAppSignIn): moongate.Act",
+      "In apps.lua: an app that signs its users in. In a case, app \"grafana\": the user signs in to the app, with the session of the last flow."
+    ),
     Constructor(
       "guarantees", .table, [("list", "moongate.Statement[]")], "moongate.File",
       "Declares the guarantees; guarantees.lua returns it."),

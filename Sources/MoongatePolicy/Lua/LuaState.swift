@@ -236,6 +236,7 @@ extension Constructor.Form {
     case .nothing: CLUA_TAKES_NOTHING
     case .tableOrNothing: CLUA_TAKES_TABLE_OR_NOTHING
     case .name: CLUA_TAKES_NAME
+    case .tableOrName: CLUA_TAKES_TABLE_OR_NAME
     case .boundsAndFunction: CLUA_TAKES_BOUNDS_AND_FUNCTION
     }
   }
