@@ -51,20 +51,16 @@ import Testing
       "apps.lua:2: my app: is not a valid client id: use at most 64 letters, digits, `.`, `_` and `-`, beginning with a letter or digit"
     ),
     (
-      one("public = true, redirect_uris = { \"com.example.app:/in\" },\nsecret = file \"x\","),
-      "apps.lua:4: mobile.secret: unknown field; available: `consent`, `name`, `public` and `redirect_uris`"
-    ),
-    (
-      one("public = true, redirect_uris = { \"com.example.app:/in\" },\nscopes = { \"openid\" },"),
-      "apps.lua:4: mobile.scopes: unknown field; available: `consent`, `name`, `public` and `redirect_uris`"
+      one("public = true, redirect_uris = { \"com.example.app:/in\" },\nscope = { \"openid\" },"),
+      "apps.lua:4: mobile.scope: unknown field; did you mean `scopes`? (the scopes that it may ask for: by default `openid`, `profile`, `email` and `groups`; more are `phone`, `offline_access` and names of your own)"
     ),
     (
       one("redirect_uris = { \"com.example.app:/in\" },"),
-      "apps.lua:2: mobile.public: is missing: true: the app runs on devices of users, so it has no secret"
+      "apps.lua:2: mobile: says no way to authenticate: write secret = file \"secrets/mobile\", keys = \"https://…\" or public = true"
     ),
     (
       one("public = false, redirect_uris = { \"com.example.app:/in\" },"),
-      "apps.lua:3: mobile.public: must be true: this version knows apps without a secret only"
+      "apps.lua:3: mobile.public: must be true: an app with a secret or keys omits `public`"
     ),
     (
       one("public = true,"),

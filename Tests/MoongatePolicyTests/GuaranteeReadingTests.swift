@@ -62,7 +62,7 @@ import Testing
     ),
     Mistake(
       one("rout = \"/admin/**\", factors = 2,"),
-      "3: factors: applies only to a guarantee with `route`; for sessions as they begin, write session = { factors = … }",
+      "3: factors: applies only to a guarantee with `route` or `app`; for sessions as they begin, write session = { factors = … }",
       "3: rout: unknown field; did you mean `route`? (a pattern of paths, such as \"/admin/**\")"),
     Mistake(one("route = \"admin\",\nfactors = 2,"), "3: route: \"admin\" must begin with /"),
     Mistake(
@@ -113,12 +113,12 @@ import Testing
     Mistake(
       one("account = { has_pin = true },\npassed = \"pin\","),
       "2: guarantees nothing: state what sessions must have passed, as in session = { passed = \"pin\" }, or name a route",
-      "4: passed: applies only to a guarantee with `route`; for sessions as they begin, write session = { passed = … }"
+      "4: passed: applies only to a guarantee with `route` or `app`; for sessions as they begin, write session = { passed = … }"
     ),
     Mistake(
       one("session = { passed = \"pin\" },\nhost = \"a.example.com\",\nwithin = \"5m\","),
       "4: host: applies only to a guarantee with `route`",
-      "5: within: applies only to a guarantee with `route`"),
+      "5: within: applies only to a guarantee with `route` or `app`"),
     Mistake(one("session = \"pin\","), "3: session: must be a table, as in `{ … }`, not \"pin\""),
     Mistake(one("session = {},"), "3: session: guarantees nothing: write passed = \"pin\" or factors = 2"),
     Mistake(

@@ -277,12 +277,41 @@
 ---@field [integer] "invited" the word
 ---@field domains? string[] the domains whose verified addresses need no invitation, without their subdomains, as in { "example.com" }
 
----An app that receives the results of sign-ins on the gateway's pages. Its key is its client id.
+---An app that signs its users in with OpenID Connect, or by a flow of the API. Its key is its client id.
 ---@class (exact) moongate.App
 ---@field name? string the name that users read; without it, the client id
----@field public boolean true: the app runs on devices of users, so it has no secret
----@field redirect_uris string[] the addresses that receive codes, compared exactly, as in { "https://app.example.com/in" }
----@field consent? "never"|"once"|"always" when a page asks the user before a code leaves: `never`, `once` until the browser is closed, or `always` (default: "once")
+---@field secret? moongate.Secret the secret of an app that runs on a server, as in file "secrets/grafana"
+---@field keys? string instead of a secret: the address of its public keys, by which it signs its requests (private_key_jwt)
+---@field public? boolean instead of a secret: true for an app on devices of users, which can keep none
+---@field redirect_uris? string[] the addresses that receive codes, compared exactly, as in { "https://app.example.com/in" }
+---@field sign_out_uris? string[] the addresses to which a sign-out at the app may return
+---@field sign_out_notice? string the address that is told when a session ends (Back-Channel Logout)
+---@field require? moongate.AppRequirement the requirements on the session, judged again at each refresh
+---@field decide? fun(f: moongate.RouteFacts): moongate.Decision a function of facts, as in routes.lua
+---@field scopes? string[] the scopes that it may ask for: by default `openid`, `profile`, `email` and `groups`; more are `phone`, `offline_access` and names of your own
+---@field claims? fun(f: moongate.RouteFacts): table<string, any> a function of facts that returns further claims, as in { role = "Admin" }
+---@field consent? "never"|"once"|"always" when a page asks the user before a code leaves: `never` (by default, with a secret or keys), `once` (by default, if it is public) or `always`
+---@field grants? ("authorization_code"|"refresh_token"|"device_code"|"client_credentials")[] how it may get tokens; by default `authorization_code` and `refresh_token`
+---@field signing? "RS256"|"ES256"|"EdDSA" the algorithm that signs its ID tokens (default: "RS256")
+---@field access_token? "opaque"|"jwt" the form of its access tokens: `opaque`, or `jwt` (RFC 9068) for the APIs in `audience` (default: "opaque")
+---@field audience? string[] the APIs that accept its access tokens, as in { "https://api.example.com" }; with `jwt`
+---@field lifetimes? moongate.AppLifetimes the lifetimes of its tokens
+---@field pkce? "required"|"optional" whether it may omit PKCE: `optional` only with a secret or keys (default: "required")
+---@field subject? "public"|"pairwise" the `sub` of a user: `public` for the id of the account, or `pairwise` for an id that only this app knows (default: "public")
+
+---Requirements on the session of an app: a group, a step, and a number of factors.
+---@class (exact) moongate.AppRequirement
+---@field group? string|moongate.AnyOf the group that the account must belong to, or any_of { … } of several
+---@field passed? string the provider that the session must have passed
+---@field within? moongate.Duration the maximum time since the provider was passed, such as "15m"
+---@field email_verified? boolean whether the account must have a verified email address
+---@field factors? integer the least number of different providers that the session must have passed
+
+---The lifetimes of an app's tokens, from "1s". Signed tokens live at most "1d".
+---@class (exact) moongate.AppLifetimes
+---@field id_token? moongate.Duration the lifetime of ID tokens (default: "5m")
+---@field access_token? moongate.Duration the lifetime of access tokens (default: "10m")
+---@field refresh_token? moongate.Duration how long a refresh token stays valid without being used (default: "30d")
 
 ---A required step of every session: a provider or a choice of providers, with an optional condition.
 ---@class (exact) moongate.SignInRequirement
@@ -296,17 +325,18 @@
 ---@field every? moongate.Duration the minimum time between two offers to one account, such as "30d" (default: "30d")
 ---@field when? fun(f: moongate.FlowFacts): boolean? function of facts that decides whether the offer is made
 
----A property that must always hold: for the sessions of matching accounts, or for every session that a route accepts.
+---A property that must always hold: for the sessions of matching accounts, or for every session that a route or an app accepts.
 ---@class (exact) moongate.Guarantee
 ---@field account? moongate.GuaranteeAccount the accounts that the guarantee covers; all by default
 ---@field client? moongate.GuaranteeClient the devices that the guarantee covers; all by default
 ---@field session? moongate.GuaranteeSession what a session must have passed when it begins
 ---@field route? string a pattern of paths, such as "/admin/**"
 ---@field host? string a host, such as "admin.example.com"; with `route`
----@field passed? string|moongate.AnyOf a provider that the session must have passed; with `route`
----@field factors? integer the least number of different providers that the session must have passed, from 1; with `route`
+---@field app? string the client id of an app, such as "grafana"
+---@field passed? string|moongate.AnyOf a provider that the session must have passed; with `route` or `app`
+---@field factors? integer the least number of different providers that the session must have passed, from 1; with `route` or `app`
 ---@field within? moongate.Duration the maximum time since the provider was passed, such as "5m"; with `passed`
----@field group? string|moongate.AnyOf a group that every account with access belongs to, or any_of { … } of several; with `route`
+---@field group? string|moongate.AnyOf a group that every account with access belongs to, or any_of { … } of several; with `route` or `app`
 
 ---Facts of the account when the flow begins, named as in f.account.
 ---@class (exact) moongate.GuaranteeAccount
@@ -382,6 +412,10 @@
 ---@field path string the path, such as "/pay/1"
 ---@field query? string the query string, without the ? (default: "")
 
+---What an app asks for when a user signs in to it.
+---@class (exact) moongate.CaseAppSignIn
+---@field scopes? string[] the scopes, as in { "openid", "email" }; by default all that it may ask for
+
 ---The expected answer to the previous action.
 ---@class (exact) moongate.CaseExpect
 ---@field status? integer|"pending"|"complete"|"failed"|"refused" the HTTP status, or the state of the flow
@@ -395,6 +429,7 @@
 ---@field locked? boolean whether a lock applies
 ---@field waiting? boolean whether the step waits for an approval on another device
 ---@field next? string the path after the flow, such as "/home"
+---@field claims? table<string, any> claims that the app gets, among others, as in { role = "Admin" }
 
 ---Settings of `phone_otp`.
 ---@class (exact) moongate.Provider.phone_otp
@@ -709,7 +744,7 @@
 ---@field ldap moongate.Facts.ldap
 ---@field passkey moongate.Facts.passkey
 
----Facts for `decide` of a route.
+---Facts for `decide` of a route or an app, and for `claims` of an app.
 ---@class (exact) moongate.RouteFacts
 ---@field now integer current time in Unix seconds
 ---@field client moongate.Facts.client
@@ -759,10 +794,10 @@ function accounts(body) end
 ---@return moongate.File
 function apps(apps) end
 
----An app that receives the results of sign-ins on the gateway's pages.
----@param settings moongate.App
----@return moongate.Client
-function app(settings) end
+---In apps.lua: an app that signs its users in. In a case, app "grafana": the user signs in to the app, with the session of the last flow.
+---@param what moongate.App|string
+---@return moongate.Client|moongate.Act|fun(body: moongate.CaseAppSignIn): moongate.Act
+function app(what) end
 
 ---Declares the guarantees; guarantees.lua returns it.
 ---@param list moongate.Statement[]

@@ -25,6 +25,7 @@ extension PolicyCase.Kind: CustomStringConvertible {
       "enter { \(fields.keys.sorted().map { "\($0) = \"\(fields[$0] ?? "")\"" }.joined(separator: ", ")) }"
     case .skip: "skip()"
     case .request(let request): request.asWritten
+    case .app(let setup): setup.asWritten
     case .expect(let expected):
       "expect { \(expected.fields.map { "\($0.name) = \($0.value)" }.joined(separator: ", ")) }"
     case .wait(.duration(let duration)): "wait \"\(duration.asWritten)\""
@@ -80,6 +81,7 @@ extension PolicyCase.Expectation {
       ("messages", messages.map(String.init)), ("step", step.map { "\"\($0)\"" }),
       ("locked", isLocked.map(String.init)),
       ("waiting", isWaiting.map(String.init)), ("next", next.map { "\"\($0)\"" }),
+      ("claims", claims.isEmpty ? nil : claims.mapValues(\.asWritten).asLuaTable),
     ]
     return all.compactMap { name, value in value.map { (name, $0) } }
   }

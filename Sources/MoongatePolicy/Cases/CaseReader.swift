@@ -14,6 +14,8 @@ struct CaseReader {
   var groups: [GroupName: GroupDefinition]? = [:]
   /// The statements of guarantees.lua; nil if it could not be read.
   var statements: [String]? = []
+  /// The client ids of apps.lua; nil if it could not be read.
+  var apps: [String]? = []
   /// Collects the flows that do not exist; nil for shipped cases.
   var missing: MissingFlows?
   let providers: ProviderCatalog
@@ -27,7 +29,7 @@ struct CaseReader {
     "clock \"…\"",
     "token \"…\"", "guarantee \"…\"", "send()", "resend()",
     "wrong()", "right()",
-    "enter { … }", "skip()", "request { … }", "expect { … }", "wait \"15m\"",
+    "enter { … }", "skip()", "request { … }", "app \"…\"", "expect { … }", "wait \"15m\"",
   ]
 
   /// A table without fields.
@@ -75,7 +77,7 @@ struct CaseReader {
       if case .tagged("flow", _) = item.value { (hasFlow, hasAnswer) = (true, true) }
       guard let kind = kind(item) else { return nil }
       switch kind {
-      case .request, .guarantee: hasAnswer = true
+      case .request, .app, .guarantee: hasAnswer = true
       case .send, .resend, .wrong, .right, .enter, .skip:
         guard hasFlow else {
           problems.add(item.location, "", "must follow a flow: begin with flow \"login\"")
@@ -118,6 +120,7 @@ struct CaseReader {
     case ("enter", let argument?): return entered(argument).map { .enter($0) }
     case ("skip", _): return .skip
     case ("request", let argument?): return request(argument).map { .request($0) }
+    case ("app", let argument?): return appSignIn(argument, arguments.dropFirst().first).map { .app($0) }
     case ("expect", let argument?): return expectation(argument).map { .expect($0) }
     case ("wait", let argument?): return wait(argument).map { .wait($0) }
     default:
@@ -256,6 +259,7 @@ struct CaseReader {
     expected.isLocked = reader.flag("locked")
     expected.isWaiting = reader.flag("waiting")
     expected.next = reader.text("next")
+    expected.claims = expectedClaims(reader)
     return expected
   }
 }

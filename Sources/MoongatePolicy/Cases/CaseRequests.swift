@@ -45,7 +45,8 @@ extension CaseReader {
 
 extension CaseRun {
   /// - Returns: the outcome in words.
-  mutating func ask(_ request: RequestFacts) async throws -> String {
+  mutating func ask(_ request: RequestFacts, _ act: PolicyCase.Act) async throws -> String {
+    try await makeAccount(act)
     switch try await gateway.request(request, session: session, token: token.map { ($0.name, $0.groups) }, by: client) {
     case .success(let route): answer = .passed(route)
     case .failure(let refusal): answer = .refusal(refusal)

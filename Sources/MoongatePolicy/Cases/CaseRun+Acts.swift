@@ -57,9 +57,8 @@ extension CaseRun {
     case .skip:
       if let flow { take(await gateway.skip(flow.id, by: client)) }
       return outcomeText
-    case .request(let request):
-      try await makeAccount(act)
-      return try await ask(request)
+    case .request(let request): return try await ask(request, act)
+    case .app(let setup): return try await signIn(setup, act)
     case .wait(let wait): return try await self.wait(wait, act)
     case .expect(let expected):
       let differences = try await differences(from: expected)
@@ -353,6 +352,8 @@ extension CaseRun {
       if let provider = refusal.provider, refusal.deliveryReason == nil { words.append("\(provider) due") }
       return words.joined(separator: ", ")
     case .passed(let route): return "passes to \(route.upstreams.map(\.description).joined(separator: " or "))"
+    case .signedIn(let app, let claims):
+      return "signs in to \(app.id) with \(claims.map(\.name).joined(separator: ", "))"
     case .view(let view):
       var words = [view.status.rawValue]
       if let step = view.step { words.append("\(step.provider) \(step.retryAfter == nil ? "open" : "waits")") }

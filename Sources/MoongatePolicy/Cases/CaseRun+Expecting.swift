@@ -7,10 +7,12 @@ extension CaseRun {
     var refusal: Refusal?
     var view: FlowView?
     var passed = false
+    var claims: [AppClaim] = []
     switch answer {
     case .refusal(let given): refusal = given
     case .view(let given): view = given
     case .passed: passed = true
+    case .signedIn(_, let given): (passed, claims) = (true, given)
     case nil: break
     }
     // Values that a refusal does not contain are read from the flow, as a page would do.
@@ -44,6 +46,10 @@ extension CaseRun {
     let stands = view?.step?.lockedUntil.map { $0 > gateway.clock.now() } ?? false
     actual["locked"] = String(stands || refusal.map { [.tooManyAttempts, .disabled].contains($0.code) } ?? false)
     actual["waiting"] = String(view?.step?.retryAfter != nil)
+    actual["claims"] =
+      expected.claims.keys.reduce(into: [String: String]()) { found, name in
+        found[name] = claims.first { $0.name == name }?.value.asWritten
+      }.asLuaTable
     actual["next"] = view?.next.map { "\"\($0)\"" }
     var differences = expected.fields.compactMap { field, value in
       actual[field] == value

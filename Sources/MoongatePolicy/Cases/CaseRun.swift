@@ -9,6 +9,8 @@ struct CaseRun {
     case refusal(Refusal)
     /// A request that is forwarded to its upstream.
     case passed(Route)
+    /// The claims that an app gets.
+    case signedIn(App, [AppClaim])
   }
 
   /// Why a case ends early.
@@ -103,7 +105,7 @@ struct CaseRun {
   /// The message of a failing policy, after the words of the refusal.
   private mutating func faultWords(in act: PolicyCase.Act) async throws -> String {
     switch act.kind {
-    case .flow, .send, .resend, .wrong, .right, .enter, .skip, .request:
+    case .flow, .send, .resend, .wrong, .right, .enter, .skip, .request, .app:
       isFaultExpected = false
       guard let fault = try await fault() else { return "" }
       unexpectedFault = fault

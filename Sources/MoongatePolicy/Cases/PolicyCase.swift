@@ -91,6 +91,8 @@ package struct PolicyCase: Sendable {
     case skip
     /// Requests a page behind the gateway, with the session of the last completed flow.
     case request(RequestFacts)
+    /// `app "grafana"`: signs in to an app, with the session of the last completed flow.
+    case app(AppSignInSetup)
     case expect(Expectation)
     case wait(Wait)
   }
@@ -159,6 +161,13 @@ package struct PolicyCase: Sendable {
     package let groups: [GroupName]
   }
 
+  /// A sign-in to an app.
+  package struct AppSignInSetup: Sendable, Equatable {
+    package let app: String
+    /// The scopes that the app asks for; nil: all that it may.
+    package var scopes: [String]?
+  }
+
   /// The expected answer to the previous act; nil fields may have any value.
   package struct Expectation: Sendable, Equatable {
     /// The kind of answer.
@@ -185,5 +194,7 @@ package struct PolicyCase: Sendable {
     /// Whether the open step waits for an approval on another device.
     package var isWaiting: Bool?
     package var next: String?
+    /// Claims that the app gets, among others.
+    package var claims: [String: JSONClaim] = [:]
   }
 }

@@ -61,6 +61,13 @@ private final class RecordingEvaluator: PolicyEvaluator {
     }
   }
 
+  func appClaims(of function: FunctionName, given facts: Facts) throws(PolicyFault) -> [String: JSONClaim] {
+    try noting(function, facts, { $0.isEmpty ? "{}" : "{ \($0.keys.sorted().joined(separator: ", ")) }" }) {
+      () throws(PolicyFault) in
+      try base.appClaims(of: function, given: facts)
+    }
+  }
+
   func identity(of function: FunctionName, from claims: [String: JSONClaim]) throws(PolicyFault) -> IdentityVerdict {
     try base.identity(of: function, from: claims)
   }

@@ -7,6 +7,7 @@ extension FunctionSituation {
     var questions: [FunctionName: Question] = [:]
     for policy in generation.policies.values { questions.merge(Self.questions(of: policy)) { first, _ in first } }
     for function in generation.accounts.claims.values { questions[function] = .claim }
+    for function in generation.apps.apps.compactMap(\.claims) { questions[function] = .appClaims }
     if let admit = generation.accounts.admit { questions[admit] = .verdict(nil) }
     let literals = generation.sources.keys.reduce(into: [:]) { literals, file in
       literals[file] = FileLiterals(Array(generation.texts(of: file).joined(separator: [UInt8(ascii: "\n")])))
@@ -21,7 +22,7 @@ extension FunctionSituation {
         question = asked
       // Its claims are those of another site.
       case .identity: continue
-      case .route: question = .verdict(nil)
+      case .route: question = questions[name] ?? .verdict(nil)
       case .flow: question = questions[name] ?? .condition
       case .entitlement: question = questions[name] ?? .condition
       }
@@ -40,6 +41,9 @@ extension FunctionSituation {
       let isEntitlement = situations[name]?.audience == .entitlement
       situations[name]?.kinds = isEntitlement ? [.phone, .email, nil] : [.phone, .email]
       situations[name]?.flows = generation.flows.values.filter { !$0.purpose.needsSession }.map(\.name).sorted()
+    }
+    for function in generation.apps.apps.flatMap({ [$0.decide, $0.claims] }).compactMap(\.self) {
+      situations[function]?.isOfApp = true
     }
     for route in generation.routes.routes { if let decide = route.decide { situations[decide]?.route = route } }
     return situations

@@ -8,6 +8,8 @@ struct FunctionSituation {
     case verdict(LimitAction?)
     case condition
     case claim
+    /// `claims` of an app.
+    case appClaims
     case number(Varying<Int>)
     case duration(Varying<Duration>)
   }
@@ -27,6 +29,8 @@ struct FunctionSituation {
   var isOfInvited = false
   /// The route that it decides about.
   var route: Route?
+  /// Whether it belongs to an app, so that the request is one for a code.
+  var isOfApp = false
 
   // MARK: dimensions
 
@@ -115,10 +119,13 @@ struct FunctionSituation {
 
   // MARK: values
 
-  private var methods: [String] { route?.methods.map { $0.sorted() } ?? ["GET", "POST", "DELETE", "PUT"] }
+  private var methods: [String] {
+    isOfApp ? ["GET"] : route?.methods.map { $0.sorted() } ?? ["GET", "POST", "DELETE", "PUT"]
+  }
 
   private var paths: [String] {
-    [route?.path.text.replacing("**", with: "x").replacing("*", with: "x") ?? "/"]
+    if isOfApp { return [App.requestPath] }
+    return [route?.path.text.replacing("**", with: "x").replacing("*", with: "x") ?? "/"]
       + literals.texts.filter { $0.hasPrefix("/") }
   }
 
@@ -283,6 +290,7 @@ struct FunctionSituation {
       case .verdict: if case .fault(let fault) = evaluator.verdict(of: name, given: facts) { return fault }
       case .condition: _ = try evaluator.condition(of: name, given: facts)
       case .claim: _ = try evaluator.claim(of: name, given: facts)
+      case .appClaims: _ = try evaluator.appClaims(of: name, given: facts)
       case .number(let varying): _ = try evaluator.value(of: varying, given: facts)
       case .duration(let varying): _ = try evaluator.value(of: varying, given: facts)
       }

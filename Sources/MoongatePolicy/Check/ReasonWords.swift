@@ -19,7 +19,9 @@ struct ReasonWords {
           DenyReason.problem(of: reason) == nil,
           !known.contains(reason), told.insert(reason).inserted
         else { continue }
-        let policy = file.hasPrefix("policies/") ? file : file == "routes.lua" ? "a file of policies/" : "accounts.lua"
+        let policy =
+          file.hasPrefix("policies/")
+          ? file : ["routes.lua", "apps.lua"].contains(file) ? "a file of policies/" : "accounts.lua"
         problems.warn(
           SourceLocation(file: file, line: call.line), "",
           "deny \"\(reason)\" has no message, so users read \"\(RefusalCode.policyReason(reason).sentence)\": add reasons = { \(reason) = \"…\" } to "

@@ -160,7 +160,7 @@ package struct EditorTypes: Sendable {
     let audiences: [(String, String, FunctionTable.Audience)] = [
       ("PolicyFacts", "Facts for `send`, `verify` and the functions of `vary`.", .policy(limits: [])),
       ("FlowFacts", "Facts for `when` of a step, and for `admit`.", .flow),
-      ("RouteFacts", "Facts for `decide` of a route.", .route),
+      ("RouteFacts", "Facts for `decide` of a route or an app, and for `claims` of an app.", .route),
       ("EntitlementFacts", "Facts for functions of `groups` and `claims`.", .entitlement),
     ]
     for (name, summary, audience) in audiences {

@@ -32,6 +32,31 @@ package struct LoadedConfiguration: Sendable {
   package let providerCases: [PolicyCase]
 }
 
+/// Where apps.lua keeps the secret of an app.
+package enum AppSecretSource: Sendable, Equatable {
+  /// The path of a file, which need not exist.
+  case file(String)
+  /// An environment variable.
+  case environment(String)
+  /// A systemd credential.
+  case credential(String)
+  /// The app names no secret.
+  case absent
+
+  fileprivate init(_ secret: LuaNode?, folder: String) {
+    guard case .tagged(let word, let arguments)? = secret?.value, case .text(let name)? = arguments.first?.value else {
+      self = .absent
+      return
+    }
+    switch word {
+    case "file": self = .file(name.hasPrefix("/") ? name : "\(folder)/\(name)")
+    case "env": self = .environment(name)
+    case "credential": self = .credential(name)
+    default: self = .absent
+    }
+  }
+}
+
 /// Loads a configuration folder: reads and checks all of it, and returns a generation or all problems.
 ///
 /// `serve`, `check` and every reload use the same loader. It has no state. Loading blocks while it reads files, so call
@@ -87,6 +112,37 @@ package struct ConfigurationLoader: Sendable {
     catalog.configured = GatewayReader.configured(node, catalog)
     let secrets = SecretReader(folder: folder, environment: environment)
     return GatewayReader(folder: folder, catalog: catalog, secrets: secrets, problems: problems).read(node)
+  }
+
+  /// Where apps.lua keeps the secret of an app. Neither the secret nor any other file is read, so the secret need not
+  /// exist.
+  /// - Throws: the problems of apps.lua, also if it does not define the app.
+  package func secretSource(ofApp id: String, folder: String) throws(RefusedConfiguration) -> AppSecretSource {
+    let problems = Problems()
+    let files = ConfigurationFiles(folder: folder)
+    problems.add(files.problems)
+    var lua = LuaFiles(problems: problems)
+    lua.share(files.shared(problems))
+    var apps: TableReader?
+    if let file = files.file("apps.lua") {
+      apps = lua.read(file, constructor: "apps", example: "apps { … }")?.first.flatMap {
+        TableReader($0, nil, path: "", problems: problems)
+      }
+    } else if files.isFolderThere {
+      problems.add(SourceLocation(file: "apps.lua", line: 0), "", "does not exist: add it with the app \"\(id)\"")
+    }
+    if let apps, case .tagged("app", let arguments)? = apps.explicitValue(id)?.value,
+      case .table(let settings)? = arguments.first?.value
+    {
+      return AppSecretSource(settings.fields["secret"], folder: folder)
+    }
+    if let apps {
+      problems.add(
+        SourceLocation(file: "apps.lua", line: 0), "",
+        "defines no app \"\(id)\"\(Suggestion.phrase(for: id, among: apps.names))")
+    }
+    throw RefusedConfiguration(
+      id: nil, problems: Problems.sorted(problems.all), isFolderMissing: !files.isFolderThere)
   }
 
   /// Loads the folder. Never crashes and never hangs, even for malicious folders.

@@ -17,7 +17,10 @@ struct FolderReader {
   var functions = FunctionTable()
 
   var gateway: GatewaySettings?
-  var secretFiles: [String: [UInt8]] = [:]
+  /// Reads the secrets of gateway.lua and apps.lua, and records the files that they name.
+  let secrets: SecretReader
+  /// The programs that gateway.lua names, as paths; nil if it could not be read.
+  private var programPaths: [String]?
   var candidates: CandidatePrograms?
   var policies: [ProviderName: ProviderPolicy] = [:]
   var tokenPolicy: ProviderPolicy?
@@ -36,6 +39,7 @@ struct FolderReader {
     self.loader = loader
     self.files = files
     self.folder = folder
+    secrets = SecretReader(folder: folder, environment: loader.environment)
     lua = LuaFiles(problems: problems)
     catalog = ProviderCatalog(compiledIn: loader.providers.map(\.descriptor))
     unreadable = Set(files.problems.map(\.location.file))
@@ -53,6 +57,7 @@ struct FolderReader {
     readFlows()
     readAccounts()
     readApps()
+    addNamedFiles()
     readRoutes()
     readGuarantees()
     let cases = readCases()
@@ -71,7 +76,6 @@ struct FolderReader {
     }
     guard let node = lua.read(file, constructor: "gateway", example: "gateway { … }", types: catalog.types)?.first
     else { return }
-    let secrets = SecretReader(folder: folder, environment: loader.environment)
     // Programs are started first, because their declarations determine which settings the rest of the folder may have.
     let reader = ExecReader(
       folder: folder, secrets: secrets, searchPath: loader.environment["PATH"] ?? "", problems: problems)
@@ -85,9 +89,7 @@ struct FolderReader {
     catalog.configured = GatewayReader.configured(node, catalog)
     gateway = GatewayReader(folder: folder, catalog: catalog, secrets: secrets, problems: problems).read(node)
     catalog.descriptors = catalog.descriptors.map { gateway?.identified($0) ?? $0 }
-    files.named = secrets.files.contents
-    secretFiles = secrets.files.secrets
-    loader.programs?.watch(reader.lookedFor + secrets.files.paths)
+    programPaths = reader.lookedFor
     problems.reportUnsafe()
     checkProviderSettings()
     if let gateway { problems.add(loader.gatewayProblems(gateway)) }
@@ -131,7 +133,22 @@ struct FolderReader {
     guard let file = files.file("apps.lua"),
       let node = lua.read(file, constructor: "apps", example: "apps { … }")?.first
     else { return }
-    apps = AppReader(own: gateway?.publicURL, problems: problems).read(node)
+    apps = AppReader(
+      catalog: catalog, groups: groups, own: gateway?.publicURL, secrets: secrets, problems: problems
+    ).read(node, functions: &functions)
+    ReservedClaims(functions: functions, problems: problems).check(apps.apps.compactMap(\.claims), lua.sources)
+  }
+
+  /// The client ids that other files may name; nil if apps.lua has problems.
+  var appNames: [String]? {
+    unreadable.contains("apps.lua") || problems.all.contains { $0.location.file == "apps.lua" }
+      ? nil : apps.apps.map(\.id)
+  }
+
+  /// Adds the files that gateway.lua and apps.lua name to what the generation depends on.
+  private mutating func addNamedFiles() {
+    files.named = secrets.files.contents
+    if let programPaths { loader.programs?.watch(programPaths + secrets.files.paths) }
   }
 
   private mutating func readRoutes() {
@@ -160,7 +177,7 @@ struct FolderReader {
     guard let file = files.file("guarantees.lua"),
       let node = lua.read(file, constructor: "guarantees", example: "guarantees { … }")?.first
     else { return }
-    guarantees = GuaranteeReader(catalog: catalog, groups: groups, problems: problems).read(node)
+    guarantees = GuaranteeReader(catalog: catalog, groups: groups, apps: appNames, problems: problems).read(node)
   }
 
   /// Checks that need several files.
@@ -192,7 +209,7 @@ struct FolderReader {
       accounts: accounts, apps: apps, guarantees: guarantees, pages: files.pages, warnings: [], functions: functions,
       sources: lua.sources, shared: lua.shared,
       providers: configured,
-      declaredFacts: catalog.facts, secretFiles: secretFiles, pads: catalog.pads.intersection(configured),
+      declaredFacts: catalog.facts, secretFiles: secrets.files.secrets, pads: catalog.pads.intersection(configured),
       identityProvers: IdentityProvers(catalog.descriptors))
     do {
       let evaluator = try LuaEvaluator(generation)

@@ -9,6 +9,8 @@ package struct Guarantee: Sendable, Equatable {
     case sessions(KnownFacts)
     /// Every session that is accepted by a route that matches paths of the pattern.
     case route(host: String?, PathPattern)
+    /// Every session by which a user signs in to the app with this client id.
+    case app(String)
   }
 
   /// The operator's own words.

@@ -14,40 +14,35 @@ struct CounterexampleText {
       "\(steps) The new session has passed \(list(session.passed)): \(lack(session.passed) { _ in .zero }).\(facts(session))"
   }
 
-  /// A counterexample with a session that a route accepts.
-  func sentences(
-    of session: SessionState, passing pass: RoutePass, _ request: ExampleRequest, age: (ProviderName) -> Duration
-  ) -> String {
-    sentences(of: session, passing: pass, request, lack: lack(session.passed, age))
+  /// A counterexample with a session that a route or an app accepts.
+  func sentences(of session: SessionState, passing pass: SessionPass, age: (ProviderName) -> Duration) -> String {
+    sentences(of: session, passing: pass, lack: lack(session.passed, age))
   }
 
-  /// A counterexample with a session that a route accepts although it is in none of the groups.
-  func sentences(
-    of session: SessionState, passing pass: RoutePass, _ request: ExampleRequest, outside group: GroupRequirement
-  ) -> String {
+  /// A counterexample with a session that a route or an app accepts although it is in none of the groups.
+  func sentences(of session: SessionState, passing pass: SessionPass, outside group: GroupRequirement) -> String {
     let names = group.anyOf.map { "\"\($0)\"" }
     return sentences(
-      of: session, passing: pass, request,
+      of: session, passing: pass,
       lack: names.count == 1
         ? "it need not be in the group \(names[0])"
         : "it need not be in any of the groups \(names.joined(separator: ", "))")
   }
 
-  private func sentences(of session: SessionState, passing pass: RoutePass, _ request: ExampleRequest, lack: String)
-    -> String
-  {
+  private func sentences(of session: SessionState, passing pass: SessionPass, lack: String) -> String {
     let steps = session.completedFlows.map(sentence).joined(separator: " ")
-    let route = pass.route
     var required: [String] = []
-    if let groups = route.groups {
+    if let groups = pass.gate.groups {
       required.append("the group " + groups.anyOf.map { "\"\($0)\"" }.joined(separator: " or "))
     }
-    switch route.requirement {
-    case nil: break
-    case .passed(let provider, nil): required.append(provider.rawValue)
-    case .passed(let provider, let within?): required.append("\(provider) within \(within.asWritten)")
-    case .emailVerified: required.append("a verified email address")
+    for step in pass.gate.steps {
+      switch step {
+      case .passed(let provider, nil): required.append(provider.rawValue)
+      case .passed(let provider, let within?): required.append("\(provider) within \(within.asWritten)")
+      case .emailVerified: required.append("a verified email address")
+      }
     }
+    if let factors = pass.gate.factors { required.append("\(factors) factors") }
     var why =
       required.isEmpty ? "which has no other requirement" : "which requires \(required.joined(separator: " and "))"
     if let decide = pass.decide {
@@ -55,7 +50,7 @@ struct CounterexampleText {
       why = (required.isEmpty ? "where" : "\(why), and where") + " `decide` (\(decide.at)) \(answer)"
     }
     return """
-      \(steps) The session has passed \(list(session.passed)). It passes the route at \(route.location) (\(request.text)), \(why): \
+      \(steps) The session has passed \(list(session.passed)). It \(pass.gate.deed), \(why): \
       \(lack).\(facts(session))
       """
   }

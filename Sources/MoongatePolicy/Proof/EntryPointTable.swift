@@ -28,6 +28,15 @@ package struct RegistrationPoint: Sendable, Equatable, Encodable {
   package let providers: [[String]]
 }
 
+/// The weakest sign-in by which a user reaches an app.
+package struct AppEntryPoint: Sendable, Equatable, Encodable {
+  package let app: String
+  /// The smallest set of providers to pass; nil if no session is accepted.
+  package let factors: [String]?
+  /// The groups of which the account must be in one, such as `"ops" or "staff"`; nil: none is required.
+  package let group: String?
+}
+
 /// All entry points of a generation. An account is as well protected as the smallest set in the table.
 package struct EntryPointTable: Sendable {
   /// By flow name. A flow that opens no session for such an account has no entry.
@@ -38,6 +47,8 @@ package struct EntryPointTable: Sendable {
   private let rule: RegistrationRule
   /// Whether the search exceeded its budget. The table is then empty.
   package let isIncomplete: Bool
+  /// The apps, by client id; empty if their search exceeded its budget.
+  package let apps: [AppEntryPoint]
   /// Where `admit` of accounts.lua is, which may refuse to open any of them; nil without one.
   private let admit: SourceLocation?
 
@@ -46,6 +57,7 @@ package struct EntryPointTable: Sendable {
     let budget = ProofBudget()
     admit = generation.accounts.admit == nil ? nil : generation.accounts.locations["admit"]
     let registry = generation.registry ?? providers
+    apps = Self.apps(of: generation, registry)
     guard let generation = generation as? Generation,
       let functions = try? FunctionOutcomes(generation, registry, budget)
     else {
@@ -67,6 +79,37 @@ package struct EntryPointTable: Sendable {
     } catch {
       (entryPoints, registrations, rule, isIncomplete) = ([], [], .open, true)
     }
+  }
+}
+
+extension EntryPointTable {
+  private static func apps(of generation: any PolicyGeneration, _ registry: ProviderRegistry) -> [AppEntryPoint] {
+    let budget = ProofBudget()
+    let apps = generation.apps.apps
+    guard !apps.isEmpty, let generation = generation as? Generation,
+      let functions = try? FunctionOutcomes(generation, registry, budget)
+    else { return [] }
+    let sessions = SessionSearch(generation, providers: registry, functions: functions, budget: budget)
+    let search = RouteSearch(sessions: sessions, functions: functions, routes: [])
+    guard let weakest = try? search.weakest(apps.map { SessionGate($0) }) else { return [] }
+    return zip(apps, weakest).map { app, passed in
+      AppEntryPoint(
+        app: app.id, factors: passed?.map(\.rawValue),
+        group: app.requirement.groups.map { $0.anyOf.map { "\"\($0)\"" }.joined(separator: " or ") })
+    }
+  }
+
+  /// The apps with the weakest sign-in that each accepts. A thousand would hide the rest of the output.
+  private func appLines(_ style: TerminalStyle) -> [String] {
+    guard !apps.isEmpty else { return [] }
+    let most = 50
+    let name = max(3, apps.prefix(most).map(\.app.count).max() ?? 0)
+    let lines = apps.prefix(most).map { app in
+      let sets = app.factors.map { $0.joined(separator: " + ") } ?? "no sign-in"
+      return "\(Columns.pad(app.app, to: name))  \(sets)\(app.group.map { ", in the group \($0)" } ?? "")"
+    }
+    return ["", style.dim("\(Columns.pad("app", to: name))  the weakest sign-in that it accepts")] + lines
+      + (apps.count > most ? ["… and \(apps.count - most) more"] : [])
   }
 }
 
@@ -202,6 +245,7 @@ extension EntryPointTable {
         return "\(Columns.pad(registration.flow, to: flow))  \(sets)"
       }
     }
+    lines += appLines(style)
     if let admit { lines += ["", style.dim("\(admit) decides by `admit` who may pass each of these")] }
     return lines.joined(separator: "\n")
   }

@@ -79,6 +79,10 @@ package struct GuaranteeProver {
       let reached = try RouteReach(routes: generation.routes.routes, budget: budget).routes(for: pattern, host: host)
       let search = RouteSearch(sessions: sessions, functions: functions, routes: generation.routes.routes)
       return try search.refutation(of: guarantee.demand, pattern, reached)
+    case .app(let id):
+      guard let app = generation.apps[id] else { return "covers no app: apps.lua defines no `\(id)`" }
+      let search = RouteSearch(sessions: sessions, functions: functions, routes: [])
+      return try search.refutation(of: guarantee.demand, [SessionGate(app)])
     }
   }
 }

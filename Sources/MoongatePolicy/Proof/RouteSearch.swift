@@ -1,13 +1,45 @@
 import MoongateCore
 import MoongateSDK
 
-/// Searches for a session that a route accepts although it does not meet a guarantee.
+/// What decides whether a session is accepted: a route, or an app.
+struct SessionGate {
+  let groups: GroupRequirement?
+  let steps: [Requirement]
+  let factors: Int?
+  let decide: FunctionName?
+  /// What a session does here, as in "passes the route at routes.lua:3 (GET /admin)".
+  let deed: String
+
+  init(_ route: Route, _ request: ExampleRequest) {
+    groups = route.groups
+    steps = [route.requirement].compactMap(\.self)
+    factors = nil
+    decide = route.decide
+    deed = "passes the route at \(route.location) (\(request.text))"
+  }
+
+  init(_ app: App) {
+    groups = app.requirement.groups
+    steps = app.requirement.steps
+    factors = app.requirement.factors
+    decide = app.decide
+    deed = "may sign in to the app `\(app.id)`\(app.locations[""].map { " (\($0))" } ?? "")"
+  }
+
+  /// The maximum time since the provider was passed, as it is required here; nil if it is not.
+  func mostAge(of provider: ProviderName) -> Duration? {
+    for case .passed(provider, let within?) in steps { return within }
+    return nil
+  }
+}
+
+/// Searches for a session that a route or an app accepts although it does not meet a guarantee.
 struct RouteSearch {
   let sessions: SessionSearch
   let functions: FunctionOutcomes
   let routes: [Route]
 
-  /// Identifies sessions that all routes treat the same.
+  /// Identifies sessions that all gates treat the same.
   private struct Key: Hashable {
     let passed: Set<ProviderName>
     let facts: KnownFacts
@@ -33,6 +65,48 @@ struct RouteSearch {
         token has passed nothing
         """
     }
+    return try refutation(of: demand, reached.map { SessionGate(routes[$0.route], $0.request) })
+  }
+
+  /// Why the demand does not hold at these gates; nil if it holds.
+  func refutation(of demand: SessionDemand, _ gates: [SessionGate]) throws(ProofBudget.Exhausted) -> String? {
+    let text = CounterexampleText(demand)
+    var found: String?
+    try explore { session throws(ProofBudget.Exhausted) in
+      for gate in gates {
+        guard let passing = try pass(session, gate) else { continue }
+        if let group = demand.group, let lacking = try pass(session, gate, outside: group) {
+          found = "does not hold. \(text.sentences(of: session, passing: lacking, outside: group))"
+          return false
+        }
+        let age = { (provider: ProviderName) in min(session.oldest, gate.mostAge(of: provider) ?? session.oldest) }
+        if !demand.isMet(session.passed, age: age) {
+          found = "does not hold. \(text.sentences(of: session, passing: passing, age: age))"
+          return false
+        }
+      }
+      return true
+    }
+    return found
+  }
+
+  /// For each gate, the fewest providers that a session must have passed; nil if the gate accepts none.
+  func weakest(_ gates: [SessionGate]) throws(ProofBudget.Exhausted) -> [[ProviderName]?] {
+    var found = [[ProviderName]?](repeating: nil, count: gates.count)
+    try explore { session throws(ProofBudget.Exhausted) in
+      for (index, gate) in gates.enumerated() where session.passed.count < found[index]?.count ?? .max {
+        if try pass(session, gate) != nil { found[index] = session.passed }
+      }
+      return true
+    }
+    return found
+  }
+
+  /// Visits every session that flows can open and extend, those of the shortest paths first.
+  /// - Parameter visit: returns whether to continue.
+  private func explore(
+    _ visit: (SessionState) throws(ProofBudget.Exhausted) -> Bool
+  ) throws(ProofBudget.Exhausted) {
     var pending: [SessionState] = []
     for entryPoint in sessions.entryPoints {
       try sessions.open(entryPoint, KnownFacts()) { session in
@@ -45,22 +119,9 @@ struct RouteSearch {
       let session = pending.remove(at: next)
       let key = Key(passed: Set(session.passed), facts: sessions.later(session.facts), oldest: session.oldest)
       guard seen.insert(key).inserted else { continue }
-      for (index, request) in reached {
-        let route = routes[index]
-        guard let passing = try pass(session, route) else { continue }
-        if let group = demand.group, let lacking = try pass(session, route, outside: group) {
-          return
-            "does not hold. \(CounterexampleText(demand).sentences(of: session, passing: lacking, request, outside: group))"
-        }
-        let age = { (provider: ProviderName) in min(session.oldest, route.mostAge(of: provider) ?? session.oldest) }
-        if !demand.isMet(session.passed, age: age) {
-          return
-            "does not hold. \(CounterexampleText(demand).sentences(of: session, passing: passing, request, age: age))"
-        }
-      }
+      guard try visit(session) else { return }
       try sessions.grow(session) { pending.append($0) }
     }
-    return nil
   }
 
   /// Whether the route may accept a token, which has passed no step.
@@ -75,18 +136,20 @@ struct RouteSearch {
     return true
   }
 
-  /// How a route accepts a session; nil if it does not.
+  /// How a gate accepts a session; nil if it does not.
   /// - Parameter group: groups that the session is not in. It may be in any other group.
   private func pass(
-    _ session: SessionState, _ route: Route, outside group: GroupRequirement? = nil
-  ) throws(ProofBudget.Exhausted) -> RoutePass? {
-    if let wanted = route.groups, let group, Set(wanted.anyOf).isSubset(of: group.anyOf) { return nil }
-    switch route.requirement {
-    case nil: break
-    case .passed(let provider, _): guard session.passed.contains(provider) else { return nil }
-    case .emailVerified: guard sessions.later(session.facts)[.verified(.email)] != false else { return nil }
+    _ session: SessionState, _ gate: SessionGate, outside group: GroupRequirement? = nil
+  ) throws(ProofBudget.Exhausted) -> SessionPass? {
+    if let wanted = gate.groups, let group, Set(wanted.anyOf).isSubset(of: group.anyOf) { return nil }
+    for step in gate.steps {
+      switch step {
+      case .passed(let provider, _): guard session.passed.contains(provider) else { return nil }
+      case .emailVerified: guard sessions.later(session.facts)[.verified(.email)] != false else { return nil }
+      }
     }
-    guard let decide = route.decide else { return RoutePass(route: route, decide: nil) }
+    if let factors = gate.factors, sessions.providers.mostFactors(ofPassing: session.passed) < factors { return nil }
+    guard let decide = gate.decide else { return SessionPass(gate: gate, decide: nil) }
     let passed = Dictionary(session.passed.map { ($0, Moment.now) }) { first, _ in first }
     for level in sessions.providers.assuranceLevels(ofPassing: session.passed) {
       let facts = SessionFacts(account: Moment.account, passed: passed, age: .seconds(60), aal: level)
@@ -98,7 +161,7 @@ struct RouteSearch {
       let passes = answers.contains { answer in
         if case .requireAlso(let provider) = answer { session.passed.contains(provider) } else { answer == .allow }
       }
-      if passes { return RoutePass(route: route, decide: functions.location(decide).map { ($0, areAssumed) }) }
+      if passes { return SessionPass(gate: gate, decide: functions.location(decide).map { ($0, areAssumed) }) }
     }
     return nil
   }
@@ -118,16 +181,17 @@ extension ProviderRegistry {
   }
 }
 
-/// How a route accepts a session.
-struct RoutePass {
-  let route: Route
-  /// The location of the function that allows the request, or is assumed to.
-  let decide: (at: SourceLocation, isAssumed: Bool)?
+extension ProviderRegistry {
+  /// The greatest number that `Session.factorCount` may have after these providers were passed: a provider such as a
+  /// passkey may prove two factors by itself.
+  fileprivate func mostFactors(ofPassing passed: [ProviderName]) -> Int {
+    max(passed.count, passed.contains { descriptor($0)?.mayProveSeveralFactors ?? false } ? 2 : 0)
+  }
 }
 
-extension Route {
-  /// The maximum time since the provider was passed, as the route requires it; nil if it does not.
-  fileprivate func mostAge(of provider: ProviderName) -> Duration? {
-    if case .passed(provider, let within)? = requirement { within } else { nil }
-  }
+/// How a route or an app accepts a session.
+struct SessionPass {
+  let gate: SessionGate
+  /// The location of the function that allows the request, or is assumed to.
+  let decide: (at: SourceLocation, isAssumed: Bool)?
 }

@@ -6,6 +6,8 @@ struct GuaranteeReader {
   let catalog: ProviderCatalog
   /// The groups of accounts.lua; nil if it could not be read.
   let groups: Set<GroupName>?
+  /// The client ids of apps.lua; nil if it could not be read.
+  let apps: [String]?
   let problems: Problems
 
   private static let example = "guarantee \"administration takes two factors\" { route = \"/admin/**\", factors = 2 }"
@@ -47,7 +49,9 @@ struct GuaranteeReader {
     }
     let before = problems.all.count
     guard let reader = TableReader(arguments[1], .guarantee, path: "", problems: problems) else { return nil }
-    let body = reader.explicitValue("route") == nil ? ofSessions(reader) : ofRoute(reader)
+    let body =
+      reader.explicitValue("app") != nil
+      ? ofApp(reader) : reader.explicitValue("route") == nil ? ofSessions(reader) : ofRoute(reader)
     guard problems.all.count == before, let (scope, demand) = body else { return nil }
     return Guarantee(statement: statement, scope: scope, demand: demand, location: node.location)
   }
@@ -59,7 +63,8 @@ struct GuaranteeReader {
       guard let node = reader.explicitValue(name) else { continue }
       let instead =
         ["passed", "factors"].contains(name) ? "; for sessions as they begin, write session = { \(name) = … }" : ""
-      problems.add(node.location, name, "applies only to a guarantee with `route`\(instead)")
+      problems.add(
+        node.location, name, "applies only to a guarantee with `route`\(name == "host" ? "" : " or `app`")\(instead)")
     }
     guard let node = reader.explicitValue("session") else {
       if reader.explicitValue("account") != nil || reader.explicitValue("client") != nil || reader.names.isEmpty {
@@ -144,22 +149,44 @@ struct GuaranteeReader {
   // MARK: routes
 
   private func ofRoute(_ reader: TableReader) -> (Guarantee.Scope, SessionDemand)? {
-    for name in ["account", "client", "session"] {
-      guard let node = reader.explicitValue(name) else { continue }
-      let instead = name == "session" ? "; write `passed` or `factors` beside `route`" : ""
-      problems.add(
-        node.location, name,
-        "a guarantee with `route` covers every session that the route accepts: remove this\(instead)")
-    }
+    refuse(["account", "client", "session"], beside: "route", reader)
     let routes = RouteReader(catalog: catalog, flows: nil, gateway: nil, groups: nil, problems: problems)
     let pattern = reader.take("route").flatMap { routes.readPattern($0, "route") }
     let host = routes.readHost(reader)
+    guard let demand = readGatedDemand(reader), let pattern else { return nil }
+    return (.route(host: host, pattern), demand)
+  }
+
+  // MARK: apps
+
+  private func ofApp(_ reader: TableReader) -> (Guarantee.Scope, SessionDemand)? {
+    refuse(["route", "host", "account", "client", "session"], beside: "app", reader)
+    let demand = readGatedDemand(reader)
+    guard let node = reader.explicitValue("app"), let id = Field.text(node, "app", problems) else { return nil }
+    if let apps, !apps.contains(id) {
+      problems.add(node.location, "app", "apps.lua defines no app \"\(id)\"\(Suggestion.phrase(for: id, among: apps))")
+    }
+    return demand.map { (.app(id), $0) }
+  }
+
+  private func refuse(_ fields: [String], beside scope: String, _ reader: TableReader) {
+    for name in fields {
+      guard let node = reader.explicitValue(name) else { continue }
+      let instead = name == "session" ? "; write `passed` or `factors` beside `\(scope)`" : ""
+      problems.add(
+        node.location, name,
+        "a guarantee with `\(scope)` covers every session that the \(scope) accepts: remove this\(instead)")
+    }
+  }
+
+  /// The demand on sessions that a route or an app accepts, which may name groups.
+  private func readGatedDemand(_ reader: TableReader) -> SessionDemand? {
     let group = reader.explicitValue("group").flatMap {
       EntitlementReader(problems: problems).readRequirement($0, reader.path("group"), defined: groups)
     }
-    guard var demand = readDemand(reader, isOfRoute: true), let pattern else { return nil }
-    demand.group = group
-    return (.route(host: host, pattern), demand)
+    var demand = readDemand(reader, isOfRoute: true)
+    demand?.group = group
+    return demand
   }
 
   // MARK: session requirements

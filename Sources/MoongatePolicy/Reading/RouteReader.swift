@@ -40,7 +40,8 @@ struct RouteReader {
     let upstreams = readUpstreams(reader)
     let isOpen = reader.flag("allow") ?? false
     let flow = readFlow(reader)
-    let (requirement, groups) = readRequirement(reader)
+    let requirements = RequirementReader(catalog: catalog, groups: self.groups, problems: problems)
+    let (requirement, groups) = requirements.read(reader)
     let tokens = RouteTokensReader(problems: problems).read(reader)
     let decide = reader.function("decide").map { function in
       let name = FunctionName("\(path).decide")
@@ -209,54 +210,6 @@ struct RouteReader {
       )
     }
     return text
-  }
-
-  private func readRequirement(_ reader: TableReader) -> (Requirement?, GroupRequirement?) {
-    guard let node = reader.take("require"),
-      let table = TableReader(node, .requirement, path: reader.path("require"), problems: problems)
-    else { return (nil, nil) }
-    let group = table.take("group").flatMap {
-      EntitlementReader(problems: problems).readRequirement($0, table.path("group"), defined: groups)
-    }
-    let step = readStep(table)
-    if step == nil, group == nil, table.explicitValue("group") == nil, table.explicitValue("passed") == nil {
-      problems.add(
-        node.location, table.path,
-        "has no requirement; write { group = \"ops\" }, { passed = \"pin\", within = \"5m\" } or { email_verified = true }"
-      )
-    }
-    return (step, group)
-  }
-
-  private func readStep(_ table: TableReader) -> Requirement? {
-    let passed = table.text("passed")
-    let within = table.duration("within")
-    let verified = table.flag("email_verified")
-    if let passed, let node = table.explicitValue("passed") {
-      guard verified == nil else {
-        problems.add(node.location, table.path, "sets both `passed` and `email_verified`: choose one of them")
-        return nil
-      }
-      guard let name = catalog.known(passed) else {
-        problems.add(
-          node.location, table.path("passed"),
-          "unknown provider \"\(passed)\"\(Suggestion.phrase(for: passed, among: catalog.names))")
-        return nil
-      }
-      if !catalog.isConfigured(name) {
-        problems.add(
-          node.location, table.path("passed"),
-          "gateway.lua does not configure the provider `\(passed)`, so no session could pass")
-      }
-      return .passed(name, within: within)
-    }
-    // A `passed` that cannot be read is already reported.
-    if let node = table.explicitValue("within"), within != nil, table.explicitValue("passed") == nil {
-      problems.add(
-        node.location, table.path("within"),
-        "requires `passed`: it is measured from the time when that provider was passed")
-    }
-    return verified == true ? .emailVerified : nil
   }
 
   /// Headers that belong to the connection, or that the gateway writes for each request.

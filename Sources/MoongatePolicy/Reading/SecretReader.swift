@@ -47,7 +47,8 @@ struct SecretReader {
   }
 
   /// The secret, without the trailing newline of its file. A missing secret is a problem. No message contains a secret.
-  func read(_ node: LuaNode, _ path: String, _ problems: Problems) -> SecretText? {
+  /// - Parameter advice: what to do if its file does not exist.
+  func read(_ node: LuaNode, _ path: String, _ problems: Problems, ifAbsent advice: String? = nil) -> SecretText? {
     switch node.value {
     case .tagged("env", let arguments):
       guard case .text(let name)? = arguments.first?.value else { break }
@@ -59,11 +60,17 @@ struct SecretReader {
       return SecretText(value)
     case .tagged("file", let arguments):
       guard case .text(let name)? = arguments.first?.value else { break }
-      return read(file: name.hasPrefix("/") ? name : "\(folder)/\(name)", named: name, node.location, path, problems)
+      let file = name.hasPrefix("/") ? name : "\(folder)/\(name)"
+      do throws(Unreadable) { return try read(file: file, named: name) } catch {
+        problems.add(node.location, path, error.message + (error.isAbsence ? advice.map { "; \($0)" } ?? "" : ""))
+        return nil
+      }
     case .tagged("credential", let arguments):
       guard case .text(let name)? = arguments.first?.value else { break }
-      return credentialFile(name, node.location, path, problems).flatMap {
-        read(file: $0, named: name, node.location, path, problems)
+      guard let file = credentialFile(name, node.location, path, problems) else { return nil }
+      do throws(Unreadable) { return try read(file: file, named: name) } catch {
+        problems.add(node.location, path, error.message)
+        return nil
       }
     default: break
     }
@@ -73,21 +80,21 @@ struct SecretReader {
     return nil
   }
 
-  private func read(file: String, named name: String, _ location: SourceLocation, _ path: String, _ problems: Problems)
-    -> SecretText?
-  {
+  /// Why a file holds no secret.
+  private struct Unreadable: Error {
+    let message: String
+    var isAbsence = false
+  }
+
+  private func read(file: String, named name: String) throws(Unreadable) -> SecretText {
     switch files.readSecret(file) {
     case .success(let bytes):
       var text = String(decoding: bytes, as: UTF8.self)
       while let last = text.unicodeScalars.last, last == "\n" || last == "\r" { text.unicodeScalars.removeLast() }
-      guard !text.isEmpty else {
-        problems.add(location, path, "\(name) is empty")
-        return nil
-      }
+      guard !text.isEmpty else { throw Unreadable(message: "\(name) is empty") }
       return SecretText(text)
     case .failure(let failure):
-      problems.add(location, path, "\(name): \(failure.sentence)")
-      return nil
+      throw Unreadable(message: "\(name): \(failure.sentence)", isAbsence: failure.isAbsence)
     }
   }
 }

@@ -143,10 +143,12 @@ private struct TableVisitor {
   /// The tables that the functions of a test case take.
   mutating func enterCases() {
     for constructor in Constructor.all {
+      var types = Self.types(in: constructor.result)
       for parameter in constructor.parameters {
-        for type in Self.types(in: parameter.type) where type.hasPrefix("Case") {
-          if let shape = Self.named[type] { enter(shape, at: "tests.\(constructor.name)") }
-        }
+        types += Self.types(in: parameter.type)
+      }
+      for type in types where type.hasPrefix("Case") {
+        if let shape = Self.named[type] { enter(shape, at: "tests.\(constructor.name)") }
       }
     }
   }

@@ -323,6 +323,21 @@ final class LuaEvaluator: PolicyEvaluator {
     }
   }
 
+  func appClaims(of function: FunctionName, given facts: Facts) throws(PolicyFault) -> [String: JSONClaim] {
+    try call(function, facts) { value, location throws(PolicyFault) in
+      // `if … then return { … } end` without an `else` returns nothing.
+      if value.kind == CLUA_NIL { return [:] }
+      guard value.kind == CLUA_TABLE else {
+        throw Self.wrongResult(value, location, "a table of claims, as in { role = \"Admin\" }")
+      }
+      do throws(AppClaimsResult.Problem) {
+        return try AppClaimsResult.read(state.tree(file: location.file, map: nil))
+      } catch {
+        throw PolicyFault(kind: .result, location: location, message: error.message)
+      }
+    }
+  }
+
   func identity(of function: FunctionName, from claims: [String: JSONClaim]) throws(PolicyFault) -> IdentityVerdict {
     guard let loaded = functions[function] else {
       throw PolicyFault(kind: .error, location: nil, message: "unknown function \(function)")

@@ -83,5 +83,7 @@ extension TableShape {
       .optional("locked", "boolean", "whether a lock applies"),
       .optional("waiting", "boolean", "whether the step waits for an approval on another device"),
       .optional("next", "string", "the path after the flow, such as \"/home\""),
+      .optional(
+        "claims", "table<string, any>", "claims that the app gets, among others, as in { role = \"Admin\" }"),
     ])
 }

@@ -5,22 +5,24 @@ extension TableShape {
   static let guarantee = TableShape(
     name: "Guarantee",
     summary:
-      "A property that must always hold: for the sessions of matching accounts, or for every session that a route accepts.",
+      "A property that must always hold: for the sessions of matching accounts, or for every session that a route or an app accepts.",
     entries: [
       .optional("account", "moongate.GuaranteeAccount", "the accounts that the guarantee covers; all by default"),
       .optional("client", "moongate.GuaranteeClient", "the devices that the guarantee covers; all by default"),
       .optional("session", "moongate.GuaranteeSession", "what a session must have passed when it begins"),
       .optional("route", "string", "a pattern of paths, such as \"/admin/**\""),
       .optional("host", "string", "a host, such as \"admin.example.com\"; with `route`"),
-      .optional("passed", "string|moongate.AnyOf", "a provider that the session must have passed; with `route`"),
+      .optional("app", "string", "the client id of an app, such as \"grafana\""),
+      .optional(
+        "passed", "string|moongate.AnyOf", "a provider that the session must have passed; with `route` or `app`"),
       .optional(
         "factors", "integer",
-        "the least number of different providers that the session must have passed, from 1; with `route`"),
+        "the least number of different providers that the session must have passed, from 1; with `route` or `app`"),
       .optional(
         "within", "moongate.Duration", "the maximum time since the provider was passed, such as \"5m\"; with `passed`"),
       .optional(
         "group", "string|moongate.AnyOf",
-        "a group that every account with access belongs to, or any_of { … } of several; with `route`"
+        "a group that every account with access belongs to, or any_of { … } of several; with `route` or `app`"
       ),
     ])
 

@@ -160,17 +160,71 @@ extension TableShape {
 
   static let app = TableShape(
     name: "App",
-    summary: "An app that receives the results of sign-ins on the gateway's pages. Its key is its client id.",
+    summary: "An app that signs its users in with OpenID Connect, or by a flow of the API. Its key is its client id.",
     entries: [
       .optional("name", "string", "the name that users read; without it, the client id"),
-      .required("public", "boolean", "true: the app runs on devices of users, so it has no secret"),
-      .required(
+      .optional(
+        "secret", "moongate.Secret", "the secret of an app that runs on a server, as in file \"secrets/grafana\""),
+      .optional(
+        "keys", "string",
+        "instead of a secret: the address of its public keys, by which it signs its requests (private_key_jwt)"),
+      .optional("public", "boolean", "instead of a secret: true for an app on devices of users, which can keep none"),
+      .optional(
         "redirect_uris", "string[]",
         "the addresses that receive codes, compared exactly, as in { \"https://app.example.com/in\" }"),
+      .optional("sign_out_uris", "string[]", "the addresses to which a sign-out at the app may return"),
+      .optional("sign_out_notice", "string", "the address that is told when a session ends (Back-Channel Logout)"),
+      .optional("require", "moongate.AppRequirement", "the requirements on the session, judged again at each refresh"),
+      .optional("decide", "fun(f: moongate.RouteFacts): moongate.Decision", "a function of facts, as in routes.lua"),
+      .optional(
+        "scopes", "string[]",
+        "the scopes that it may ask for: by default `openid`, `profile`, `email` and `groups`; more are `phone`, `offline_access` and names of your own"
+      ),
+      .optional(
+        "claims", "fun(f: moongate.RouteFacts): table<string, any>",
+        "a function of facts that returns further claims, as in { role = \"Admin\" }"),
       .choice(
         "consent", App.Consent.self,
-        "when a page asks the user before a code leaves: `never`, `once` until the browser is closed, or `always`",
-        .once),
+        "when a page asks the user before a code leaves: `never` (by default, with a secret or keys), `once` (by default, if it is public) or `always`"
+      ),
+      .optional(
+        "grants", Entry.list(of: GrantType.allCases.map(\.word)),
+        "how it may get tokens; by default `authorization_code` and `refresh_token`"),
+      .choice("signing", SigningAlgorithm.self, "the algorithm that signs its ID tokens", .rs256),
+      .choice(
+        "access_token", AppAccessTokenWord.self,
+        "the form of its access tokens: `opaque`, or `jwt` (RFC 9068) for the APIs in `audience`", .opaque),
+      .optional(
+        "audience", "string[]",
+        "the APIs that accept its access tokens, as in { \"https://api.example.com\" }; with `jwt`"),
+      .optional("lifetimes", "moongate.AppLifetimes", "the lifetimes of its tokens"),
+      .choice("pkce", AppPKCE.self, "whether it may omit PKCE: `optional` only with a secret or keys", .required),
+      .choice(
+        "subject", AppSubject.self,
+        "the `sub` of a user: `public` for the id of the account, or `pairwise` for an id that only this app knows",
+        .public),
+    ])
+
+  static let appRequirement = TableShape(
+    name: "AppRequirement",
+    summary: "Requirements on the session of an app: a group, a step, and a number of factors.",
+    entries: [
+      .optional(
+        "group", "string|moongate.AnyOf", "the group that the account must belong to, or any_of { … } of several"),
+      .optional("passed", "string", "the provider that the session must have passed"),
+      .optional("within", "moongate.Duration", "the maximum time since the provider was passed, such as \"15m\""),
+      .optional("email_verified", "boolean", "whether the account must have a verified email address"),
+      .optional("factors", "integer", "the least number of different providers that the session must have passed"),
+    ])
+
+  static let appLifetimes = TableShape(
+    name: "AppLifetimes",
+    summary: "The lifetimes of an app's tokens, from \"1s\". Signed tokens live at most \"1d\".",
+    entries: [
+      .optional("id_token", "moongate.Duration", "the lifetime of ID tokens", .text("5m")),
+      .optional("access_token", "moongate.Duration", "the lifetime of access tokens", .text("10m")),
+      .optional(
+        "refresh_token", "moongate.Duration", "how long a refresh token stays valid without being used", .text("30d")),
     ])
 
   static let accounts = TableShape(
@@ -244,10 +298,10 @@ extension TableShape {
     .outbox, .smtp, .webhook, .twilio, .policy, .mappedIdentity, .code, .timers, .limit, .flow, .step, .session,
     .remember, .next,
     .route,
-    .routeTokens, .requirement, .accounts, .registration, .app,
+    .routeTokens, .requirement, .accounts, .registration, .app, .appRequirement, .appLifetimes,
     .signInRequirement, .offer, .guarantee, .guaranteeAccount,
     .guaranteeClient, .guaranteeSession, .caseAccount, .caseClient, .caseToken, .caseInvitation, .caseSend,
     .caseWrong, .caseWait,
-    .caseRequest, .caseExpect,
+    .caseRequest, .caseAppSignIn, .caseExpect,
   ]
 }

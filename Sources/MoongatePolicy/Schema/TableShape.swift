@@ -49,6 +49,11 @@ extension TableShape.Entry {
       standard: standard.map { .text($0.rawValue) })
   }
 
+  /// The type of a list of these words.
+  static func list(of words: [String]) -> String {
+    "(\(words.map { "\"\($0)\"" }.joined(separator: "|")))[]"
+  }
+
   /// `standard` in Lua syntax.
   var standardText: String? {
     switch standard {

@@ -121,10 +121,7 @@ package struct PolicyListing: Sendable, Codable {
     return lines.joined(separator: "\n")
   }
 
-  static func quoted(_ text: String) -> String {
-    let escaped = text.replacing("\\", with: "\\\\").replacing("\"", with: "\\\"").replacing("\n", with: "\\n")
-    return "\"\(escaped)\""
-  }
+  static func quoted(_ text: String) -> String { text.quotedInLua }
 
   private static func text(_ varying: Varying<Int>) -> String {
     switch varying {

@@ -113,14 +113,7 @@ package struct VirtualGateway: Sendable {
     _ request: RequestFacts, session token: TokenHash?, token service: (name: String, groups: [GroupName])? = nil,
     by client: ClientContext
   ) async throws(StoreFault) -> Result<Route, Refusal> {
-    func refusal(
-      _ code: RefusalCode, detail: String? = nil, provider: ProviderName? = nil, flow: String? = nil,
-      groups: GroupRequirement? = nil
-    )
-      -> Result<Route, Refusal>
-    {
-      .failure(Refusal(code, decision: client.decision, detail: detail, provider: provider, flow: flow, groups: groups))
-    }
+    func refusal(_ code: RefusalCode) -> Result<Route, Refusal> { .failure(Refusal(code, decision: client.decision)) }
     let generation = generations.current
     let raw = Array(request.path.utf8)
     guard let path = RequestPath(raw.span) else { return refusal(.badRequest) }
@@ -155,12 +148,53 @@ package struct VirtualGateway: Sendable {
         return .fault(error)
       }
     }
+    return refused(by: verdict, stepUp: route.stepUpFlow, client).map { .failure($0) } ?? .success(route)
+  }
+
+  /// What an app gets when a user signs in to it.
+  /// - Parameter token: the session of the user; nil without one.
+  /// - Returns: the claims, or the refusal.
+  package func signIn(to app: App, scopes: [String], session token: TokenHash?, by client: ClientContext)
+    async throws(StoreFault) -> Result<[AppClaim], Refusal>
+  {
+    guard let token, let session = try await SessionDirectory(store: store, clock: clock).find(token) else {
+      return .failure(Refusal(.unauthenticated, decision: client.decision))
+    }
+    let facts = ClientFacts(address: client.address, userAgent: client.userAgent, isNewDevice: false)
+    let call = AppCall(generation: generations.current, client: facts, decision: client.decision)
+    switch apps.verdict(app, session, call) {
+    case .needsFactors:
+      return .failure(
+        Refusal(.stepUpRequired, decision: client.decision, flow: FlowPurpose.stepUp.usualName))
+    case .judged(let verdict):
+      if let refusal = refused(by: verdict, stepUp: FlowPurpose.stepUp.usualName, client) { return .failure(refusal) }
+    }
+    do throws(PolicyFault) { return .success(try apps.claims(of: session, scopes: scopes, app, call)) } catch {
+      return .failure(Refusal(.policyError, decision: client.decision, detail: error.description))
+    }
+  }
+
+  private var apps: Apps {
+    Apps(
+      store: store, generations: generations, providers: providers, keys: keys, clock: clock, random: random,
+      signing: SigningKeys(keys, store: store, at: clock.now()), audit: audit)
+  }
+
+  /// - Parameter stepUp: the flow in which a missing step is taken.
+  private func refused(by verdict: RouteVerdict, stepUp: String, _ client: ClientContext) -> Refusal? {
+    let generation = generations.current
+    func refusal(
+      _ code: RefusalCode, detail: String? = nil, provider: ProviderName? = nil, flow: String? = nil,
+      groups: GroupRequirement? = nil
+    ) -> Refusal {
+      Refusal(code, decision: client.decision, detail: detail, provider: provider, flow: flow, groups: groups)
+    }
     return switch verdict {
-    case .pass: .success(route)
+    case .pass: nil
     case .noSession: refusal(.unauthenticated)
     case .emailNotVerified: refusal(.emailNotVerified)
     case .notInGroup(let groups): refusal(.forbidden, groups: groups)
-    case .needs(let provider): refusal(.stepUpRequired, provider: provider, flow: route.stepUpFlow)
+    case .needs(let provider): refusal(.stepUpRequired, provider: provider, flow: stepUp)
     case .tooNew(let provider, _): refusal(.identifierTooNew, provider: provider, flow: nil)
     case .denied(let reason): refusal(.policyReason(reason), detail: generation.text(ofReason: reason))
     case .failed(let fault): refusal(.policyError, detail: fault.description)

@@ -162,19 +162,22 @@ struct Check: AsyncParsableCommand {
     let entryPoints: [EntryPoint]
     /// The flows that create accounts, and by which providers.
     let registrations: [RegistrationPoint]
+    /// The weakest sign-in that each app accepts.
+    let apps: [AppEntryPoint]
     /// The programs that were started for their handshake.
     let programs: [String]
 
     enum CodingKeys: String, CodingKey {
       case problems, warnings, budgets, costs
       case entryPoints = "doors"
-      case registrations, programs
+      case registrations, apps, programs
     }
 
     init(problems: [ConfigurationProblem], warnings: [ConfigurationProblem], _ costReport: FolderBudget) {
       costs = costReport.costs
       entryPoints = costReport.entryPoints?.entryPoints ?? []
       registrations = costReport.entryPoints?.registrations ?? []
+      apps = costReport.entryPoints?.apps ?? []
       programs = costReport.started
       self.problems = problems.map(Line.init)
       self.warnings = warnings.map(Line.init)

@@ -75,7 +75,10 @@ struct Reference: Sendable {
     case .route: ("routes.md", "routes.lua", "The fields of a route. The first route that matches a request wins.")
     case .accounts: ("accounts.md", "accounts.lua", "Settings for all accounts.")
     case .app:
-      ("apps.md", "apps.lua", "The fields of an app: where the results of sign-ins on the gateway's pages may go.")
+      (
+        "apps.md", "apps.lua",
+        "The fields of an app, which signs its users in with OpenID Connect or by a flow of the API."
+      )
     case .guarantee:
       (
         "guarantees.md", "guarantees.lua",
