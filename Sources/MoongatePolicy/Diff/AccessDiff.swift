@@ -1,7 +1,7 @@
 import MoongateCore
 import MoongateSDK
 
-/// The access to routes that kinds of requesters gain or lose between two configurations.
+/// The access to routes and apps that kinds of requesters gain or lose between two configurations.
 ///
 /// Each route of either configuration is represented by an example request that it handles. A route that earlier routes
 /// shadow is represented by a request that still reaches it. A missing step that the user can take, such as a passcode,
@@ -12,9 +12,10 @@ package struct AccessDiff: Sendable, Encodable {
     /// Whether the requester has access by the new configuration only, or by the old one only.
     package enum Kind: String, Sendable, Encodable { case gains, loses }
 
-    /// An example such as `GET /ops/x`.
+    /// An example such as `GET /ops/x`, or an app, such as `app grafana`.
     package let request: String
-    /// The location of the route that decides in the new configuration, or in the old one if the new one has none.
+    /// The location of the route or app that decides in the new configuration, or in the old one if the new one has
+    /// none.
     package let route: String
     /// `anybody`, `signed in`, or the name of a group.
     package let who: String
@@ -60,25 +61,32 @@ package struct AccessDiff: Sendable, Encodable {
     var changes: [Change] = []
     var seen: Set<ExampleRequest> = []
     for request in (before.examples + after.examples) where seen.insert(request).inserted {
-      let was = before.access(request, groups)
-      let now = after.access(request, groups)
-      for requester in [Requester.anybody, .signedIn] + groups.map(Requester.member) {
-        let had = was.admits(requester)
-        let has = now.admits(requester)
-        // A change for everybody is not repeated for each group.
-        guard had != has, !requester.wider.contains(where: { was.admits($0) == had && now.admits($0) == has }) else {
-          continue
-        }
-        changes.append(
-          Change(
-            request: request.text, route: (now.location ?? was.location)?.description ?? "", who: requester.name,
-            change: has ? .gains : .loses))
-      }
+      changes += Self.changes(
+        before.access(request, groups), after.access(request, groups), to: request.text, groups)
+    }
+    for id in Set(old.apps.apps.map(\.id)).union(new.apps.apps.map(\.id)).sorted() {
+      changes += Self.changes(
+        before.access(app: id, groups), after.access(app: id, groups), to: "app \(id)", groups)
     }
     access = changes
     self.groups = groups.compactMap { name in
       let change = GroupChange(group: name.rawValue, old: before.definition(of: name), new: after.definition(of: name))
       return before.source(of: name) == after.source(of: name) && change.old == change.new ? nil : change
+    }
+  }
+
+  /// The kinds of requester that gain or lose access.
+  private static func changes(_ was: Access, _ now: Access, to request: String, _ groups: [GroupName]) -> [Change] {
+    ([.anybody, .signedIn] + groups.map(Requester.member)).compactMap { requester in
+      let had = was.admits(requester)
+      let has = now.admits(requester)
+      // A change for everybody is not repeated for each group.
+      guard had != has, !requester.wider.contains(where: { was.admits($0) == had && now.admits($0) == has }) else {
+        return nil
+      }
+      return Change(
+        request: request, route: (now.location ?? was.location)?.description ?? "", who: requester.name,
+        change: has ? .gains : .loses)
     }
   }
 
@@ -96,6 +104,7 @@ package struct AccessDiff: Sendable, Encodable {
     let evaluator: any PolicyEvaluator
     let matcher: RouteMatcher
     let examples: [ExampleRequest]
+    private let session = Side.makeSession()
 
     init(_ generation: any PolicyGeneration) throws(PolicyFault) {
       self.generation = generation
@@ -123,28 +132,52 @@ package struct AccessDiff: Sendable, Encodable {
       return Access(location: route.location, admitted: Set(requesters.filter { admits($0, route, request, host) }))
     }
 
+    func access(app id: String, _ groups: [GroupName]) -> Access {
+      guard let app = generation.apps[id] else { return Access(location: nil, admitted: []) }
+      let request = RequestFacts(
+        method: "GET", host: generation.gateway.publicURL.host, path: App.requestPath, query: "")
+      let rule = AccessRule(groups: app.requirement.groups, steps: app.requirement.steps, decide: app.decide)
+      let requesters = [Requester.signedIn] + groups.map(Requester.member)
+      let admitted = requesters.filter { requester in
+        let entitlements = entitlements(of: requester)
+        // A missing factor counts as access, because the user can pass it.
+        return Self.isAccess(
+          rule.verdict(session, entitlements, at: Moment.now) { ask($0, session, entitlements, request) })
+      }
+      return Access(location: app.locations[""], admitted: Set(admitted))
+    }
+
     private func admits(_ requester: Requester, _ route: Route, _ request: ExampleRequest, _ host: String) -> Bool {
       guard requester != .anybody else { return route.isOpen }
-      var entitlements = Entitlements.none
-      if case .member(let name) = requester { entitlements = generation.accounts.entitlements(ofGroups: [name]) }
       let facts = RequestFacts(method: request.method, host: host, path: request.path, query: "")
-      let verdict = route.verdict(Self.session(generation), .success(entitlements), at: Moment.now) {
-        function, session, entitlements in
-        evaluator.verdict(
-          of: function,
-          given: session.facts(
-            of: facts, by: ClientFacts(address: .unspecified, isNewDevice: false), entitlements, at: Moment.now,
-            clockIsSuspect: false))
-      }
+      return Self.isAccess(
+        route.verdict(session, .success(entitlements(of: requester)), at: Moment.now) { ask($0, $1, $2, facts) })
+    }
+
+    private func entitlements(of requester: Requester) -> Entitlements {
+      if case .member(let name) = requester { generation.accounts.entitlements(ofGroups: [name]) } else { .none }
+    }
+
+    private func ask(
+      _ function: FunctionName, _ session: SessionSnapshot, _ entitlements: Entitlements, _ request: RequestFacts
+    ) -> Verdict {
+      evaluator.verdict(
+        of: function,
+        given: session.facts(
+          of: request, by: ClientFacts(address: .unspecified, isNewDevice: false), entitlements, at: Moment.now,
+          clockIsSuspect: false))
+    }
+
+    /// Whether a missing step, which the user can take, is all that is missing.
+    private static func isAccess(_ verdict: RouteVerdict) -> Bool {
       switch verdict {
-      // A missing step counts as access, because the user can take it.
-      case .pass, .needs, .tooNew, .emailNotVerified: return true
-      case .noSession, .notInGroup, .denied, .failed: return false
+      case .pass, .needs, .tooNew, .emailNotVerified: true
+      case .noSession, .notInGroup, .denied, .failed: false
       }
     }
 
     /// A user with a verified email address and phone number.
-    private static func session(_ generation: any PolicyGeneration) -> SessionSnapshot {
+    private static func makeSession() -> SessionSnapshot {
       let now = Moment.now
       let held = [
         Identifier(kind: .phone, value: "+919000000001", display: "+919000000001"),

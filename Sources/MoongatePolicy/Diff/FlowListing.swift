@@ -32,16 +32,13 @@ enum FlowListing {
     return lines
   }
 
-  /// The apps, with what decides who receives codes.
-  static func lines(_ apps: AppTable) -> [PolicyListing.Line] {
+  /// The settings of apps.
+  /// - Parameter other: the apps of the other configuration. The defaults of an app that it does not have are left out.
+  static func lines(_ apps: AppTable, beside other: AppTable) -> [PolicyListing.Line] {
     apps.apps.flatMap { app in
-      let uris = app.redirectURIs.map { PolicyListing.quoted($0.text) }.joined(separator: ", ")
-      let values = [
-        ("name", PolicyListing.quoted(app.name)), ("redirect_uris", "{ \(uris) }"),
-        ("consent", PolicyListing.quoted(app.consent.rawValue)),
-      ]
-      return values.map { field, value in
-        let location = app.locations[field] ?? app.locations[""]
+      app.values.compactMap { field, value in
+        let location = app.locations[String(field.prefix { $0 != "." })]
+        guard location != nil || other[app.id] != nil else { return nil }
         return PolicyListing.Line(path: "\(app.id).\(field)", value: value, file: location?.file, line: location?.line)
       }
     }
@@ -68,5 +65,65 @@ enum FlowListing {
       let location = gateway.locations[path]
       return PolicyListing.Line(path: path, value: value, file: location?.file, line: location?.line)
     }
+  }
+}
+
+extension App {
+  /// The settings in Lua syntax, without the secret.
+  fileprivate var values: [(field: String, value: String)] {
+    let quoted = PolicyListing.quoted
+    let list = { (texts: [String]) in "{ \(texts.map(quoted).joined(separator: ", ")) }" }
+    var values: [(field: String, value: String)] = [
+      ("name", quoted(name)), authenticationValue, ("redirect_uris", list(redirectURIs.map(\.text))),
+    ]
+    if !signOutURIs.isEmpty { values.append(("sign_out_uris", list(signOutURIs.map(\.text)))) }
+    if let signOutNotice { values.append(("sign_out_notice", quoted(signOutNotice))) }
+    if !requirement.isEmpty { values.append(("require", requirement.asWritten)) }
+    if decide != nil { values.append(("decide", "function")) }
+    if claims != nil { values.append(("claims", "function")) }
+    values += [
+      ("scopes", list(scopes.sorted())), ("consent", quoted(consent.rawValue)),
+      ("grants", list(GrantType.allCases.filter(grants.contains).map(\.word))), ("signing", quoted(signing.rawValue)),
+    ]
+    switch accessToken {
+    case .opaque: values.append(("access_token", quoted(AppAccessTokenWord.opaque.rawValue)))
+    case .jwt(let audience):
+      values += [("access_token", quoted(AppAccessTokenWord.jwt.rawValue)), ("audience", list(audience))]
+    }
+    return values + [
+      ("lifetimes.id_token", quoted(lifetimes.idToken.asWritten)),
+      ("lifetimes.access_token", quoted(lifetimes.accessToken.asWritten)),
+      ("lifetimes.refresh_token", quoted(lifetimes.refreshToken.asWritten)),
+      ("pkce", quoted((pkceIsOptional ? AppPKCE.optional : .required).rawValue)),
+      ("subject", quoted((isPairwise ? AppSubject.pairwise : .public).rawValue)),
+    ]
+  }
+
+  private var authenticationValue: (field: String, value: String) {
+    switch authentication {
+    case .none: ("public", "true")
+    case .secret: ("secret", "a secret")
+    case .keys(let address): ("keys", PolicyListing.quoted(address))
+    }
+  }
+}
+
+extension AppRequirement {
+  /// The table in Lua syntax.
+  package var asWritten: String {
+    var fields: [String] = []
+    if let names = groups?.anyOf.map({ "\"\($0)\"" }) {
+      fields.append("group = " + (names.count == 1 ? names[0] : "any_of { \(names.joined(separator: ", ")) }"))
+    }
+    for step in steps {
+      switch step {
+      case .passed(let provider, let within):
+        fields.append("passed = \"\(provider)\"")
+        if let within { fields.append("within = \"\(within.asWritten)\"") }
+      case .emailVerified: fields.append("email_verified = true")
+      }
+    }
+    if let factors { fields.append("factors = \(factors)") }
+    return "{ \(fields.joined(separator: ", ")) }"
   }
 }

@@ -6,12 +6,16 @@ struct SettingsDiff {
   private let old: any PolicyGeneration
   private let new: any PolicyGeneration
   private let providers: ProviderRegistry
+  private let oldFunctions: FunctionTexts?
+  private let newFunctions: FunctionTexts?
 
   /// - Parameter providers: the providers of the newer configuration.
   init(old: any PolicyGeneration, new: any PolicyGeneration, providers: ProviderRegistry) {
     self.old = old
     self.new = new
     self.providers = providers
+    oldFunctions = (old as? Generation).map(FunctionTexts.init)
+    newFunctions = (new as? Generation).map(FunctionTexts.init)
   }
 
   /// Policies first, by provider; then accounts.lua, apps.lua, flows and gateway.lua.
@@ -30,7 +34,8 @@ struct SettingsDiff {
       compared(
         "flows/\(name)", old.flows[name].map(FlowListing.lines) ?? [], new.flows[name].map(FlowListing.lines) ?? [])
     }
-    let apps = compared("apps", FlowListing.lines(old.apps), FlowListing.lines(new.apps))
+    let apps = compared(
+      "apps", FlowListing.lines(old.apps, beside: new.apps), FlowListing.lines(new.apps, beside: old.apps))
     return policies + tokens + accounts + apps + flows
       + compared("gateway", FlowListing.lines(old.gateway), FlowListing.lines(new.gateway))
   }
@@ -40,38 +45,30 @@ struct SettingsDiff {
     _ of: String, _ old: [PolicyListing.Line], _ new: [PolicyListing.Line],
     effect: (String) -> SettingChange.Effect = { _ in .init() }
   ) -> [SettingChange] {
-    var before = Self.folded(old, beside: new)
-    let after = Self.folded(new, beside: old)
+    let (before, after) = (Self.folded(old, beside: new), Self.folded(new, beside: old))
+    var left = Dictionary(before.map { ($0.path, $0) }) { first, _ in first }
     var changes: [SettingChange] = []
     func change(_ path: String, _ old: PolicyListing.Line?, _ new: PolicyListing.Line?) -> SettingChange {
       let said = new ?? old
+      let labels = functions(of, path)
       return SettingChange(
-        of: of, path: path, old: old.map { Self.value($0, functions(of, path, self.old, self.new)?.old) },
-        new: new.map { Self.value($0, functions(of, path, self.old, self.new)?.new) }, file: said?.file,
-        line: said?.line, effect: effect(path))
+        of: of, path: path, old: old.map { labels?.old ?? $0.value }, new: new.map { labels?.new ?? $0.value },
+        file: said?.file, line: said?.line, effect: effect(path))
     }
     for line in after {
-      let index = before.firstIndex { $0.path == line.path }
-      let was = index.map { before.remove(at: $0) }
-      if was?.value != line.value || functions(of, line.path, self.old, self.new) != nil {
-        changes.append(change(line.path, was, line))
-      }
+      let was = left.removeValue(forKey: line.path)
+      if was?.value != line.value || functions(of, line.path) != nil { changes.append(change(line.path, was, line)) }
     }
-    return changes + before.map { change($0.path, $0, nil) }
+    return changes + before.filter { left[$0.path] != nil }.map { change($0.path, $0, nil) }
   }
-
-  private static func value(_ line: PolicyListing.Line, _ function: String?) -> String { function ?? line.value }
 
   /// Labels for the two versions of a path's function if its text differs; nil if it is unchanged or there is no
   /// function.
-  private func functions(
-    _ of: String, _ path: String, _ old: any PolicyGeneration, _ new: any PolicyGeneration
-  ) -> (old: String, new: String)? {
+  private func functions(_ of: String, _ path: String) -> (old: String, new: String)? {
     let name = FunctionName("\(of).\(path)")
-    guard let before = (old as? Generation).flatMap({ FunctionText($0, name) }),
-      let after = (new as? Generation).flatMap({ FunctionText($0, name) }),
-      before != after
-    else { return nil }
+    guard let before = oldFunctions?.text(of: name), let after = newFunctions?.text(of: name), before != after else {
+      return nil
+    }
     return ("function (\(before.location))", "another (\(after.location))")
   }
 

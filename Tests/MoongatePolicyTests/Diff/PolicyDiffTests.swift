@@ -232,21 +232,16 @@ import Testing
   }
 
   @Test func reformattedFunctionIsEqual() throws {
-    let generation = { (policy: String) in
-      try #require(try TestFolder(["policies/phone_otp.lua": policy]).generation() as? Generation)
+    let text = { (policy: String) in
+      let generation = try #require(try TestFolder(["policies/phone_otp.lua": policy]).generation() as? Generation)
+      return FunctionTexts(generation).text(of: FunctionName("policies/phone_otp.send"))
     }
-    let name = FunctionName("policies/phone_otp.send")
-    let first = FunctionText(
-      try generation("return policy \"phone_otp\" { send = function(f) return allow end }"), name)
-    let second = FunctionText(
-      try generation(
-        "-- why\nreturn policy \"phone_otp\" {\n  code = { length = 8 },\n  send = function( f ) -- all\n    return allow\n  end }"
-      ),
-      name)
-    let third = FunctionText(
-      try generation("return policy \"phone_otp\" { send = function(f) return deny \"x\" end }"), name)
-    let fourth = FunctionText(
-      try generation("local x = 1\nreturn policy \"phone_otp\" { send = function(f) return allow end }"), name)
+    let first = try text("return policy \"phone_otp\" { send = function(f) return allow end }")
+    let second = try text(
+      "-- why\nreturn policy \"phone_otp\" {\n  code = { length = 8 },\n  send = function( f ) -- all\n    return allow\n  end }"
+    )
+    let third = try text("return policy \"phone_otp\" { send = function(f) return deny \"x\" end }")
+    let fourth = try text("local x = 1\nreturn policy \"phone_otp\" { send = function(f) return allow end }")
     #expect(first != nil && first == second && first != third && first != fourth)
   }
 
