@@ -66,7 +66,7 @@ package struct Decision: Sendable, Codable {
     for (index, counter) in sorted("counter.").enumerated() {
       row(index == 0 ? "counters" : "", "\(counter.name)  \(counter.value.replacing("->", with: "→"))")
     }
-    if detail["rule"] != nil, sorted("counter.").isEmpty { row("counters", "no counter changed") }
+    if detail["rule"] != nil, detail["app"] == nil, sorted("counter.").isEmpty { row("counters", "no counter changed") }
     for (index, asked) in sorted("asked.").enumerated() {
       row(index == 0 ? "asked" : "", "\(asked.name)  \(asked.value)")
     }
@@ -101,10 +101,31 @@ package struct Decision: Sendable, Codable {
 
   /// Why the request was refused, if no rule, verdict or fault says it, line by line.
   private var cause: [String] {
+    if let appCause { return [appCause] }
     guard let code else { return [] }
     if let cause = detail["cause"].flatMap(RefusalCause.init) { return [cause.sentence] + lock }
     guard ["rule", "verdict", "fault", "reason", "locked_until"].allSatisfy({ detail[$0] == nil }) else { return [] }
     return [(RefusalCode(reserved: code) ?? .policyReason(code)).meaning]
+  }
+
+  /// Why an app refused the user; nil for another event, or if a fault says it.
+  private var appCause: String? {
+    guard kind == AuditEvent.Kind.appRefused.rawValue, detail["fault"] == nil, let reason = detail["reason"] else {
+      return nil
+    }
+    // A reason of `decide` may have any name, such as `needs_review`.
+    if detail["rule"]?.hasSuffix(".decide") ?? false { return "`decide` denied it with this reason" }
+    switch reason {
+    case "needs_factors": return "the session had passed fewer factors than `require` demands"
+    case "not_in_group": return "the account was in none of the groups that `require` names"
+    case "email_not_verified": return "the account had no verified email address, which `require` demands"
+    case "no_session": return "the user had no session"
+    default:
+      if let match = reason.wholeMatch(of: /needs_(.+)/) {
+        return "the session had not passed `\(match.1)`, or not recently enough"
+      }
+      return reason.wholeMatch(of: /too_new_(.+)/).map { "what the user passed by `\($0.1)` was too new to count" }
+    }
   }
 
   /// Who locked the account, when and why.

@@ -37,6 +37,26 @@ import Testing
     }
   }
 
+  /// A refusal of an app: the rule with its line, and why it was not met.
+  @Test(arguments: [
+    ("not_in_group", "grafana.require", "the account was in none of the groups that `require` names"),
+    ("needs_factors", "grafana.require", "the session had passed fewer factors than `require` demands"),
+    ("needs_totp", "grafana.require", "the session had not passed `totp`, or not recently enough"),
+    ("too_new_totp", "grafana.require", "what the user passed by `totp` was too new to count"),
+    ("needs_review", "apps.grafana.decide", "`decide` denied it with this reason"),
+  ]) func refusalOfAnAppIsExplained(reason: String, rule: String, cause: String) {
+    let event = AuditEvent(
+      id: DecisionID(text: "dc_x"), at: Timestamp(milliseconds: 0), kind: .appRefused, account: "ac_1",
+      detail: ["app": "grafana", "reason": reason, "rule": rule, "at": "apps.lua:5"])
+    let text = Decision(event).text(colour: false)
+    for line in [
+      "app_refused  dc_x", "  rule       \(rule)  apps.lua:5", "  because    \(cause)", "  app        grafana",
+    ] {
+      #expect(text.split(separator: "\n").contains { $0 == line }, "\(text)")
+    }
+    #expect(!text.contains("counters"))
+  }
+
   private static let limits = """
     return policy "phone_otp" {
       limits = {
