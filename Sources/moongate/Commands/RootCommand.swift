@@ -15,6 +15,7 @@ package struct RootCommand: AsyncParsableCommand {
       InviteCommand.self,
       LocksCommand.self,
       TokenCommand.self,
+      AppCommand.self,
       PagesCommand.self,
       KeysCommand.self,
       StoreCommand.self, Version.self, ReferenceCommand.self, HelpCommand.self,

@@ -1,0 +1,66 @@
+// Import Glibc explicitly: the compiler attributes `struct stat` to the first of these modules that it loads.
+import CDispatch
+import CoreFoundation
+import Foundation
+import Glibc
+import MoongateCore
+import MoongateProgram
+
+/// Writes a file with a secret that gateways read.
+enum SecretFile {
+  /// Replaces the file, or creates it with its folder. Only its owner can read it: the owner of the old file, or of the
+  /// folder, because the gateway may run as another user than an operator.
+  ///
+  /// The new file is written beside the old one and renamed over it, so a crash leaves the old secret.
+  static func write(_ text: String, to path: String) throws(StartProblem) {
+    // If the path is a symbolic link, replace its target.
+    let real = realpath(path, nil)
+    defer { free(real) }
+    let target = real.map { String(cString: $0) } ?? path
+    let folder = try open(folder: target.parentFolder)
+    // The lock is held until the descriptor is closed.
+    defer { close(folder) }
+    guard flock(folder, LOCK_EX | LOCK_NB) == 0 else {
+      throw StartProblem("Another command is changing \(path). Try again later.", status: .couldNotRun)
+    }
+    var owner = stat()
+    guard stat(target, &owner) == 0 || fstat(folder, &owner) == 0 else { throw failed(path) }
+    let draft = target + ".new"
+    // Remove the draft of a killed process.
+    unlink(draft)
+    let file = Glibc.open(draft, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
+    guard file >= 0 else { throw failed(path) }
+    var isDone = false
+    defer { if !isDone { unlink(draft) } }
+    let isWritten =
+      DescriptorIO.writeAll(Array(text.utf8), to: file)
+      && (geteuid() != 0 || fchown(file, owner.st_uid, owner.st_gid) == 0)
+      && fchmod(file, 0o600) == 0 && fsync(file) == 0
+    let problem = failed(path)
+    close(file)
+    guard isWritten else { throw problem }
+    guard rename(draft, target) == 0 else { throw failed(path) }
+    isDone = true
+    fsync(folder)
+  }
+
+  /// Opens the folder, and makes it if only it is missing.
+  private static func open(folder path: String) throws(StartProblem) -> Int32 {
+    let name = path.isEmpty ? "." : path
+    if mkdir(name, 0o700) == 0, geteuid() == 0 {
+      var above = stat()
+      if stat(name.parentFolder.isEmpty ? "." : name.parentFolder, &above) == 0 {
+        chown(name, above.st_uid, above.st_gid)
+      }
+    }
+    let folder = Glibc.open(name, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+    guard folder >= 0 else {
+      throw StartProblem("The folder \(name) cannot be opened: \(MasterKey.reason()).", status: .couldNotRun)
+    }
+    return folder
+  }
+
+  private static func failed(_ path: String) -> StartProblem {
+    StartProblem("\(path) cannot be written: \(MasterKey.reason()). It has not changed.", status: .couldNotRun)
+  }
+}
