@@ -5,7 +5,7 @@ enum OpenIDPath {
   /// The documents of OpenID Connect Discovery 1.0 and RFC 8414.
   static let documents = OwnPaths.discovery
 
-  static let authorize = "/auth/openid/authorize"
+  static let authorize = App.requestPath
   static let pushed = "/auth/openid/par"
   static let token = "/auth/openid/token"
   static let userInfo = "/auth/openid/userinfo"

@@ -71,6 +71,12 @@ package struct App: Sendable {
     self.locations = locations
   }
 
+  /// Whether flows that are begun by the API may send it their codes: a public app without a rule about its users.
+  var takesFlows: Bool { authentication == .none && requirement.isEmpty && decide == nil }
+
+  /// The path of the authorization endpoint, which is also `f.request.path` for the functions of an app.
+  package static let requestPath = "/auth/openid/authorize"
+
   /// Whether the text can be a client id: 1 to 64 letters, digits, `.`, `_` and `-`, beginning with a letter or digit.
   package static func isID(_ text: String) -> Bool {
     text.wholeMatch(of: /[A-Za-z0-9][A-Za-z0-9._-]{0,63}/) != nil
@@ -128,7 +134,13 @@ package struct AppTable: Sendable {
   ///
   /// Attack: a flow that sends its code to any page of a known host. An attacker who can read a request line there has
   /// the code, and PKCE does not help, because the attacker created the flow (RFC 9700 sections 2.1 and 4.1).
-  package func app(receivingAt address: String) -> App? { apps.first { receives($0, at: address) } }
+  ///
+  /// Attack: a flow of the API for an app with a secret or a rule. Its code is worth a session, which would go to an
+  /// address that expects a code of OpenID Connect, and which no rule of the app would have judged.
+  package func app(receivingAt address: String) -> App? { apps.first { $0.takesFlows && receives($0, at: address) } }
+
+  /// Whether the app of a flow's grant still exists, still registers the redirect URI, and may still receive flows.
+  package func takesFlow(with grant: Grant) -> Bool { (byID[grant.client]?.takesFlows ?? false) && registers(grant) }
 
   /// Whether the app of the grant still exists and still registers the redirect URI.
   package func registers(_ grant: Grant) -> Bool {

@@ -44,7 +44,7 @@ extension Apps {
   /// The facts for `decide` and `claims` of an app: as for `decide` of a route that is asked for the authorization.
   func facts(of session: SessionSnapshot, _ known: Entitlements, _ call: AppCall, at now: Timestamp) -> Facts {
     let request = RequestFacts(
-      method: "GET", host: call.generation.gateway.publicURL.host, path: "/auth/openid/authorize", query: "")
+      method: "GET", host: call.generation.gateway.publicURL.host, path: App.requestPath, query: "")
     return session.facts(of: request, by: call.client, known, at: now, clockIsSuspect: clock.isSuspect)
   }
 

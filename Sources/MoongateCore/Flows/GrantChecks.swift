@@ -55,7 +55,7 @@ struct GrantChecks: FlowPart {
 
   private func app(of grant: Grant, _ request: RequestContext) -> App? {
     let apps = request.generation.apps
-    return apps.registers(grant) ? apps[grant.client] : nil
+    return apps.takesFlow(with: grant) ? apps[grant.client] : nil
   }
 
   private func isAllowed(_ grant: Grant, _ app: App, _ request: RequestContext) -> Bool {

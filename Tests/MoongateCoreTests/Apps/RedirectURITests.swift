@@ -110,4 +110,26 @@ import Testing
     #expect(!apps.registers(try .test(client: "c", redirect: "com.example.a:/in")))
     #expect(AppTable.none.app(receivingAt: "com.example.a:/in") == nil)
   }
+
+  /// Attack: a flow that is begun by the API sends its code, which is worth a session, to an app that expects a code of
+  /// OpenID Connect, or whose rule was not judged.
+  @Test func onlyPublicAppsWithoutARuleReceiveFlows() throws {
+    let uri = try RedirectURI("com.example.a:/in")
+    func receives(
+      _ authentication: AppAuthentication = .none, _ requirement: AppRequirement = AppRequirement(),
+      decide: FunctionName? = nil
+    ) throws -> Bool {
+      let app = App(
+        id: "a", name: "A", redirectURIs: [uri], consent: .once, authentication: authentication,
+        requirement: requirement, decide: decide)
+      let table = AppTable([app], own: nil)
+      let grant = try Grant.test(client: "a", redirect: uri.text)
+      #expect(table.takesFlow(with: grant) == (table.app(receivingAt: uri.text) != nil) && table.registers(grant))
+      return table.takesFlow(with: grant)
+    }
+    #expect(try receives())
+    #expect(try !receives(.secret(SecretText("a secret"))) && !receives(.keys("https://a.example/keys")))
+    #expect(try !receives(.none, AppRequirement(factors: 2)) && !receives(.none, AppRequirement(steps: [.emailVerified])))
+    #expect(try !receives(decide: FunctionName("apps.a.decide")))
+  }
 }

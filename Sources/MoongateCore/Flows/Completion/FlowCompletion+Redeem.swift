@@ -19,7 +19,7 @@ extension FlowCompletion {
     }
     guard request.now < code.expiresAt else { throw request.refusal(.codeExpired) }
     // Attack: the code of an app that the operator has removed since, or whose redirect URI was removed.
-    guard request.generation.apps.registers(grant) else {
+    guard request.generation.apps.takesFlow(with: grant) else {
       throw request.refusal(.flowExpired, because: .appRemoved)
     }
     // Both are 256-bit secrets, which cannot be guessed, so attempts are not counted.
