@@ -242,7 +242,10 @@ final class FactReader {
     case .accountFactors:
       guard let key else { return member(facts.account.factors, index) }
       return facts.account.factors.contains { $0.rawValue == key } ? .flag(true) : .null
-    case .accountGroups: return facts.account.exists ? group(key, index, facts) : .null
+    // An account that is about to be created has the groups of its invitation.
+    case .accountGroups:
+      let mayHave = facts.account.exists || !facts.account.groups.listed.isEmpty
+      return mayHave ? group(key, index, facts) : .null
     case .clientIP: return .text(facts.client.address.description)
     case .clientNetwork: return .text(network(facts.client.address))
     case .clientUserAgent: return text(facts.client.userAgent)

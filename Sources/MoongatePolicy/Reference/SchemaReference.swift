@@ -76,7 +76,7 @@ package struct SchemaReference: Sendable {
         name: slot.path, signature: slot.type, help: slot.help,
         audience: audiences.filter { slot.isAvailable(to: $0.1) }.map(\.0))
     }
-      + DeclaredFact.all(of: providers).map { fact in
+      + DeclaredFact.all(of: providers).filter { $0.kind != .presence }.map { fact in
         Global(
           name: fact.path, signature: fact.type, help: fact.help,
           audience: audiences.filter { fact.isAvailable(to: $0.1) }.map(\.0))

@@ -129,7 +129,8 @@ import Testing
     }
     #expect(try receives())
     #expect(try !receives(.secret(SecretText("a secret"))) && !receives(.keys("https://a.example/keys")))
-    #expect(try !receives(.none, AppRequirement(factors: 2)) && !receives(.none, AppRequirement(steps: [.emailVerified])))
+    #expect(try !receives(.none, AppRequirement(factors: 2)))
+    #expect(try !receives(.none, AppRequirement(steps: [.emailVerified])))
     #expect(try !receives(decide: FunctionName("apps.a.decide")))
   }
 }
