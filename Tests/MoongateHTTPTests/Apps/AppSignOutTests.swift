@@ -14,7 +14,7 @@ import Testing
   }
 
   @Test func hintOfTheSessionSignsOutAtOnce() async throws {
-    try await TestApp.gateway([TestApp.confidential()]).run { client in
+    try await TestApp.gateway([TestApp.confidential()]).run { client async throws in
       let browser = try await Browser.owner(client)
       let hint = try #require(try await browser.tokens()["id_token"] as? String)
       let cookies = browser.cookieHeader
@@ -27,7 +27,7 @@ import Testing
 
   /// Attack: a link or an image of another site signs users out.
   @Test func otherwiseAPageAsks() async throws {
-    try await TestApp.gateway([TestApp.confidential()]).run { client in
+    try await TestApp.gateway([TestApp.confidential()]).run { client async throws in
       let browser = try await Browser.owner(client)
       let asked = try await browser.visit(
         Self.address(["client_id": "grafana", "post_logout_redirect_uri": TestApp.afterwards, "state": "s"]))
@@ -61,7 +61,7 @@ import Testing
     TestApp.redirect, "javascript:alert(1)",
   ])
   func otherAddressGetsNothing(_ address: String) async throws {
-    try await TestApp.gateway([TestApp.confidential()]).run { client in
+    try await TestApp.gateway([TestApp.confidential()]).run { client async throws in
       let browser = try await Browser.owner(client)
       let hint = try #require(try await browser.tokens()["id_token"] as? String)
       for more in [["id_token_hint": hint], ["client_id": "grafana"], [:]] {
@@ -78,7 +78,7 @@ import Testing
 
   /// Attack: a forged hint signs somebody out, or leads elsewhere.
   @Test func forgedHintLeadsNowhere() async throws {
-    try await TestApp.gateway([TestApp.confidential(), TestApp.confidential("other")]).run { client in
+    try await TestApp.gateway([TestApp.confidential(), TestApp.confidential("other")]).run { client async throws in
       let browser = try await Browser.owner(client)
       let tokens = try await browser.tokens()
       let hint = try #require(tokens["id_token"] as? String)
@@ -101,7 +101,7 @@ import Testing
 
   /// The hint names another session of the same user: the page asks.
   @Test func hintOfAnotherSessionAsks() async throws {
-    try await TestApp.gateway([TestApp.confidential()]).run { client in
+    try await TestApp.gateway([TestApp.confidential()]).run { client async throws in
       let browser = try await Browser.owner(client)
       let hint = try #require(try await browser.tokens()["id_token"] as? String)
       client.gateway.clock.advance(by: .seconds(61))
@@ -117,7 +117,7 @@ import Testing
   }
 
   @Test func formOfTheAppContinuesByGet() async throws {
-    try await TestApp.gateway([TestApp.confidential()]).run { client in
+    try await TestApp.gateway([TestApp.confidential()]).run { client async throws in
       let sent = try await client.form(
         "/auth/openid/logout", ["client_id": "grafana", "post_logout_redirect_uri": TestApp.afterwards],
         headers: [("Origin", "https://grafana.example.com")])

@@ -8,7 +8,7 @@ import Testing
 /// `/auth/openid/authorize` and its continuation.
 @Suite struct AuthorizeTests {
   @Test func signedInUserIsSentBackAtOnce() async throws {
-    try await TestApp.gateway([TestApp.confidential()]).run { client in
+    try await TestApp.gateway([TestApp.confidential()]).run { client async throws in
       let answer = try await Browser.owner(client).visit(TestApp.authorize())
       let fields = try #require(answer.answer(), "\(answer.status) \(answer.text)")
       #expect(Set(fields.keys) == ["code", "state", "iss"])
@@ -18,7 +18,7 @@ import Testing
   }
 
   @Test func othersSignInFirst() async throws {
-    try await TestApp.gateway([TestApp.confidential()]).run { client in
+    try await TestApp.gateway([TestApp.confidential()]).run { client async throws in
       _ = try await Browser.owner(client)
       client.gateway.clock.advance(by: .seconds(61))
       let browser = Browser(client)
@@ -36,7 +36,7 @@ import Testing
 
   /// The whole way: tokens, userinfo, introspection, revocation.
   @Test func codeGivesTokens() async throws {
-    try await TestApp.gateway([TestApp.confidential(), TestApp.confidential("other")]).run { client in
+    try await TestApp.gateway([TestApp.confidential(), TestApp.confidential("other")]).run { client async throws in
       let browser = try await Browser.owner(client)
       let tokens = try await browser.tokens()
       #expect(tokens.status == 200, "\(tokens.text)")
@@ -66,7 +66,7 @@ import Testing
 
   /// Attack: a token in an address, which browsers and proxies store.
   @Test func tokenInTheAddressIsRefused() async throws {
-    try await TestApp.gateway([TestApp.confidential()]).run { client in
+    try await TestApp.gateway([TestApp.confidential()]).run { client async throws in
       let access = try #require(try await Browser.owner(client).tokens()["access_token"] as? String)
       let answer = try await client.send(.get, "/auth/openid/userinfo?access_token=\(access)")
       #expect(answer.status == 400 && answer["error"] as? String == "invalid_request")
@@ -90,7 +90,7 @@ import Testing
     "https://grafana.example.com\\@evil.example/login/generic_oauth", "javascript:alert(1)", "",
   ])
   func otherRedirectURIGetsNothing(_ redirect: String) async throws {
-    try await TestApp.gateway([TestApp.confidential()]).run { client in
+    try await TestApp.gateway([TestApp.confidential()]).run { client async throws in
       let browser = try await Browser.owner(client)
       for changes in [["redirect_uri": redirect], ["redirect_uri": redirect, "response_type": "token"]] {
         let answer = try await browser.visit(TestApp.authorize(changes))
@@ -100,7 +100,7 @@ import Testing
   }
 
   @Test func unknownAppGetsNothing() async throws {
-    try await TestApp.gateway([TestApp.confidential()]).run { client in
+    try await TestApp.gateway([TestApp.confidential()]).run { client async throws in
       let answer = try await Browser.owner(client).visit(TestApp.authorize(["client_id": "grafan"]))
       #expect(answer.status == 400 && answer.header("Location") == nil)
       #expect(answer.header("Content-Type")?.hasPrefix("text/html") ?? false)
@@ -110,7 +110,7 @@ import Testing
   /// Attack: two programs read different ones of repeated parameters.
   @Test(arguments: ["redirect_uri=https%3A%2F%2Fevil.example", "client_id=grafana", "state=x", "scope=openid"])
   func repeatedParameterIsRefused(_ repeated: String) async throws {
-    try await TestApp.gateway([TestApp.confidential()]).run { client in
+    try await TestApp.gateway([TestApp.confidential()]).run { client async throws in
       let answer = try await Browser.owner(client).visit(TestApp.authorize() + "&" + repeated)
       #expect(answer.status == 400 && answer.header("Location") == nil)
     }
@@ -131,7 +131,7 @@ import Testing
       (["nonce": String(repeating: "n", count: 513)], "invalid_request"),
     ] as [([String: String?], String)])
   func errorGoesToTheApp(_ changes: [String: String?], _ error: String) async throws {
-    try await TestApp.gateway([TestApp.confidential()]).run { client in
+    try await TestApp.gateway([TestApp.confidential()]).run { client async throws in
       let answer = try await Browser.owner(client).visit(TestApp.authorize(changes))
       let fields = try #require(answer.answer(), "\(answer.status) \(answer.text)")
       #expect(fields["error"] == error && fields["state"] == "st" && fields["iss"] == TestApp.issuer)
@@ -146,14 +146,14 @@ import Testing
       ["code_challenge_method": nil], ["code_challenge": nil], ["code_challenge": "short"],
     ] as [[String: String?]])
   func weakPKCEIsRefused(_ changes: [String: String?]) async throws {
-    try await TestApp.gateway([TestApp.confidential()]).run { client in
+    try await TestApp.gateway([TestApp.confidential()]).run { client async throws in
       let answer = try await Browser.owner(client).visit(TestApp.authorize(changes))
       #expect(answer.answer()?["error"] == "invalid_request")
     }
   }
 
   @Test func appMayLeavePKCEOut() async throws {
-    try await TestApp.gateway([TestApp.confidential(pkceIsOptional: true)]).run { client in
+    try await TestApp.gateway([TestApp.confidential(pkceIsOptional: true)]).run { client async throws in
       let browser = try await Browser.owner(client)
       let plain = try await browser.visit(TestApp.authorize(["code_challenge_method": "plain"]))
       #expect(plain.answer()?["error"] == "invalid_request")
@@ -165,7 +165,7 @@ import Testing
 
   /// Attack: `state` with a line break adds a header, or with `#` and `&` other parameters.
   @Test func stateIsNoHeader() async throws {
-    try await TestApp.gateway([TestApp.confidential()]).run { client in
+    try await TestApp.gateway([TestApp.confidential()]).run { client async throws in
       let browser = try await Browser.owner(client)
       let broken = try await browser.visit(TestApp.authorize(["state": "x\r\nSet-Cookie: a=b"]))
       #expect(broken.status == 400 && broken.header("Location") == nil)
@@ -178,7 +178,7 @@ import Testing
 
   /// Attack: a huge `state` is carried through every page.
   @Test func hugeStateIsRefused() async throws {
-    try await TestApp.gateway([TestApp.confidential()]).run { client in
+    try await TestApp.gateway([TestApp.confidential()]).run { client async throws in
       let browser = try await Browser.owner(client)
       let fields = try #require(
         try await browser.visit(TestApp.authorize(["state": String(repeating: "s", count: 2049)])).answer())
@@ -191,7 +191,8 @@ import Testing
   // MARK: - Prompts
 
   @Test func promptNoneShowsNothing() async throws {
-    try await TestApp.gateway([TestApp.confidential(), TestApp.confidential("asks", consent: .always)]).run { client in
+    let apps = [TestApp.confidential(), TestApp.confidential("asks", consent: .always)]
+    try await TestApp.gateway(apps).run { client async throws in
       let silent = TestApp.authorize(["prompt": "none"])
       #expect(try await Browser(client).visit(silent).answer()?["error"] == "login_required")
       let owner = try await Browser.owner(client)
@@ -206,7 +207,7 @@ import Testing
 
   @Test(arguments: [["prompt": "login"], ["prompt": "select_account"], ["max_age": "0"]] as [[String: String?]])
   func signedInUserSignsInAgain(_ changes: [String: String?]) async throws {
-    try await TestApp.gateway([TestApp.confidential()]).run { client in
+    try await TestApp.gateway([TestApp.confidential()]).run { client async throws in
       let browser = try await Browser.owner(client)
       client.gateway.clock.advance(by: .seconds(61))
       let before = browser.cookies["moongate"]
@@ -228,14 +229,14 @@ import Testing
   }
 
   @Test func promptConsentAsks() async throws {
-    try await TestApp.gateway([TestApp.confidential()]).run { client in
+    try await TestApp.gateway([TestApp.confidential()]).run { client async throws in
       let answer = try await Browser.owner(client).visit(TestApp.authorize(["prompt": "consent"]))
       #expect(answer.header("Location")?.hasPrefix("/auth/openid/consent?request=") ?? false)
     }
   }
 
   @Test func pageIsInTheWantedLanguage() async throws {
-    try await TestApp.gateway([TestApp.confidential()]).run { client in
+    try await TestApp.gateway([TestApp.confidential()]).run { client async throws in
       let answer = try await Browser(client).visit(TestApp.authorize(["ui_locales": "xx hi-IN en"]))
       #expect(answer.header("Location")?.hasSuffix("&language=hi") ?? false)
       let phone = try await Browser(client).visit(TestApp.authorize(["login_hint": "+919999999999"]))
@@ -247,7 +248,7 @@ import Testing
 
   /// Attack: login CSRF. An attacker begins an authorization, and a victim's browser continues it.
   @Test func continuationOfAnotherBrowserIsRefused() async throws {
-    try await TestApp.gateway([TestApp.confidential()]).run { client in
+    try await TestApp.gateway([TestApp.confidential()]).run { client async throws in
       let owner = try await Browser.owner(client)
       let page = try #require(
         try await Browser(client).visit(TestApp.authorize()).header("Location"))
@@ -260,7 +261,7 @@ import Testing
   }
 
   @Test func continuationEndsAfterAnHour() async throws {
-    try await TestApp.gateway([TestApp.confidential()]).run { client in
+    try await TestApp.gateway([TestApp.confidential()]).run { client async throws in
       let browser = Browser(client)
       let page = try #require(try await browser.visit(TestApp.authorize()).header("Location"))
       let back = try #require(PercentEncoding.fields(in: page.split(separator: "?")[1].utf8)?["return_to"])
@@ -274,7 +275,7 @@ import Testing
   @Test func unmetRequirementIsExplained() async throws {
     let staff = GroupRequirement(anyOf: [try #require(GroupName(rawValue: "staff"))])
     let app = try TestApp.confidential(requirement: AppRequirement(groups: staff))
-    try await TestApp.gateway([app]).run { client in
+    try await TestApp.gateway([app]).run { client async throws in
       let browser = try await Browser.owner(client)
       let page = try await browser.visit(TestApp.authorize())
       #expect(page.status == 403 && page.text.contains("Grafana"))
@@ -291,7 +292,7 @@ import Testing
 
   /// The form leads to the app only, and works without scripts.
   @Test func formPostLeadsToTheApp() async throws {
-    try await TestApp.gateway([TestApp.confidential()]).run { client in
+    try await TestApp.gateway([TestApp.confidential()]).run { client async throws in
       let page = try await Browser.owner(client).visit(
         TestApp.authorize(["response_mode": "form_post", "state": "<\"&'>"]))
       #expect(page.status == 200)
@@ -303,7 +304,7 @@ import Testing
   }
 
   @Test func requestByPostContinuesByGet() async throws {
-    try await TestApp.gateway([TestApp.confidential()]).run { client in
+    try await TestApp.gateway([TestApp.confidential()]).run { client async throws in
       let owner = try await Browser.owner(client)
       let foreign = [("Origin", "https://grafana.example.com"), ("Accept", "text/html")]
       let sent = try await client.form("/auth/openid/authorize", TestApp.request(), headers: foreign)
@@ -322,7 +323,7 @@ import Testing
   // MARK: - Pushed requests
 
   @Test func pushedRequestIsUsedOnce() async throws {
-    try await TestApp.gateway([TestApp.confidential(), TestApp.confidential("other")]).run { client in
+    try await TestApp.gateway([TestApp.confidential(), TestApp.confidential("other")]).run { client async throws in
       let browser = try await Browser.owner(client)
       let pushed = try await client.form(
         "/auth/openid/par", TestApp.request(), headers: [("Authorization", TestApp.basic())])
@@ -342,7 +343,7 @@ import Testing
   }
 
   @Test func pushedRequestNeedsTheSecret() async throws {
-    try await TestApp.gateway([TestApp.confidential()]).run { client in
+    try await TestApp.gateway([TestApp.confidential()]).run { client async throws in
       #expect(try await client.form("/auth/openid/par", TestApp.request()).status == 401)
       let own = [("Authorization", TestApp.basic())]
       let elsewhere = TestApp.request(["redirect_uri": "https://evil.example/"])
@@ -354,7 +355,7 @@ import Testing
 
   /// Attack: the ID token of one user brings the app the session of another one.
   @Test func hintOfAnotherUser() async throws {
-    try await TestApp.gateway([TestApp.confidential(), TestApp.confidential("other")]).run { client in
+    try await TestApp.gateway([TestApp.confidential(), TestApp.confidential("other")]).run { client async throws in
       let owner = try await Browser.owner(client)
       let hint = try #require(try await owner.tokens()["id_token"] as? String)
       let own = try await owner.visit(TestApp.authorize(["id_token_hint": hint, "prompt": "none"]))

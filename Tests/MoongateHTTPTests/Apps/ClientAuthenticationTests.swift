@@ -23,7 +23,7 @@ import Testing
   }
 
   @Test func secretInEitherPlace() async throws {
-    try await gateway().run { client in
+    try await gateway().run { client async throws in
       let posted = Self.grant.merging(["client_id": "grafana", "client_secret": TestApp.secret]) { $1 }
       #expect(isAuthenticated(try await client.form("/auth/openid/token", Self.grant, headers: Self.basic)))
       #expect(isAuthenticated(try await client.form("/auth/openid/token", posted)))
@@ -40,7 +40,7 @@ import Testing
     ["client_assertion": "e30.e30.x"],
   ])
   func twoWaysAreRefused(_ more: [String: String]) async throws {
-    try await gateway().run { client in
+    try await gateway().run { client async throws in
       let fields = Self.grant.merging(more) { $1 }
       let answer = try await client.form("/auth/openid/token", fields, headers: Self.basic)
       #expect(answer.status == 400 && answer["error"] as? String == "invalid_request", "\(answer.text)")
@@ -55,7 +55,7 @@ import Testing
     "Basic ===", "Basic Zm9v", "Bearer x", "Basic Og==", "",
   ])
   func wrongSecretGetsOneAnswer(_ authorization: String) async throws {
-    try await gateway().run { client in
+    try await gateway().run { client async throws in
       let answer = try await client.form(
         "/auth/openid/token", Self.grant, headers: [("Authorization", authorization)])
       #expect(answer.status == 401 && answer["error"] as? String == "invalid_client", "\(answer.text)")
@@ -66,7 +66,7 @@ import Testing
 
   /// Attack: an app with a secret is used without it.
   @Test func secretCannotBeLeftOut() async throws {
-    try await gateway().run { client in
+    try await gateway().run { client async throws in
       let named = Self.grant.merging(["client_id": "grafana"]) { $1 }
       #expect(try await client.form("/auth/openid/token", named).status == 401)
       #expect(try await client.form("/auth/openid/token", Self.grant).status == 401)
@@ -74,7 +74,7 @@ import Testing
   }
 
   @Test func otherBodiesAreRefused() async throws {
-    try await gateway().run { client in
+    try await gateway().run { client async throws in
       let json = try await client.send(
         .post, "/auth/openid/token", headers: [("Content-Type", "application/json")] + Self.basic,
         body: #"{"grant_type":"authorization_code"}"#)
@@ -94,7 +94,7 @@ import Testing
 
   /// Attack: strangers lock an app out. Attempts count for an address and an app together.
   @Test func wrongSecretsOfOneAppLeaveTheOthers() async throws {
-    try await gateway().run { client in
+    try await gateway().run { client async throws in
       let wrong = [("Authorization", TestApp.basic("grafana", "wrong"))]
       var last = 0
       for _ in 0..<62 { last = try await client.form("/auth/openid/token", Self.grant, headers: wrong).status }
@@ -111,7 +111,7 @@ import Testing
       ["code_verifier": String(repeating: "w", count: 43)], ["code_verifier": nil],
     ] as [[String: String?]])
   func codeIsBound(_ changes: [String: String?]) async throws {
-    try await gateway().run { client in
+    try await gateway().run { client async throws in
       let browser = try await Browser.owner(client)
       let code = try #require(try await browser.visit(TestApp.authorize()).answer()?["code"])
       let answer = try await client.redeem(code, changes)
@@ -121,7 +121,7 @@ import Testing
 
   /// Attack: an app redeems the code of another one.
   @Test func codeOfAnotherAppIsRefused() async throws {
-    try await gateway().run { client in
+    try await gateway().run { client async throws in
       let code = try #require(try await Browser.owner(client).visit(TestApp.authorize()).answer()?["code"])
       let fields = [
         "grant_type": "authorization_code", "code": code, "redirect_uri": TestApp.redirect,
@@ -180,7 +180,7 @@ import Testing
   }
 
   @Test func assertionIsUsedOnce() async throws {
-    try await gateway().run { client in
+    try await gateway().run { client async throws in
       for audience in [TestApp.issuer, TestApp.issuer + "/auth/openid/token"] {
         let assertion = try Self.signed(Self.claims(client, ["aud": "\"\(audience)\""]))
         #expect(try await send(assertion, client)["error"] as? String == "invalid_grant")
@@ -197,7 +197,7 @@ import Testing
     ["iss": #""other""#], ["sub": #""other""#, "iss": #""other""#], ["nbf": "99999999999"], ["iat": "99999999999"],
   ])
   func wrongClaimsAreRefused(_ changes: [String: String]) async throws {
-    try await gateway().run { client in
+    try await gateway().run { client async throws in
       let assertion = try Self.signed(Self.claims(client, changes))
       let answer = try await send(assertion, client)
       #expect(answer.status == 401 && answer["error"] as? String == "invalid_client", "\(answer.text)")
@@ -206,7 +206,7 @@ import Testing
 
   /// Attack: an assertion lives longer than five minutes, so that a stolen one does.
   @Test func longLifeIsRefused() async throws {
-    try await gateway().run { client in
+    try await gateway().run { client async throws in
       let late = client.gateway.clock.now().seconds + 600
       #expect(try await send(try Self.signed(Self.claims(client, ["exp": "\(late)"])), client).status == 401)
     }
@@ -214,7 +214,7 @@ import Testing
 
   /// Attack: algorithm confusion. No signature, the public key as a shared secret, a key in the header.
   @Test func algorithmIsTheKeys() async throws {
-    try await gateway().run { client in
+    try await gateway().run { client async throws in
       let body = "{\(Self.claims(client).map { "\"\($0.key)\":\($0.value)" }.joined(separator: ","))}"
       for header in [
         #"{"alg":"none"}"#, #"{"alg":"HS256","kid":"k"}"#, #"{"alg":"RS256","kid":"k"}"#, #"{"kid":"k"}"#,
@@ -233,7 +233,7 @@ import Testing
 
   /// Attack: an app with keys is used with a secret.
   @Test func secretIsNoKey() async throws {
-    try await gateway().run { client in
+    try await gateway().run { client async throws in
       let fields = ["grant_type": "authorization_code", "code": "x"]
       for secret in ["", Self.url] {
         let headers = [("Authorization", TestApp.basic("grafana", secret))]

@@ -39,7 +39,7 @@ import Testing
   }
 
   @Test func keysVerifyTokens() async throws {
-    try await TestApp.gateway([TestApp.confidential()]).run { client in
+    try await TestApp.gateway([TestApp.confidential()]).run { client async throws in
       let tokens = try await Browser.owner(client).tokens()
       let header = try #require((tokens["id_token"] as? String)?.split(separator: ".").first)
       let members = try JSONClaim.members(try #require(Base64URL.decode(String(header))))
@@ -53,7 +53,7 @@ import Testing
 
   /// Without apps, nothing is there.
   @Test func nothingWithoutApps() async throws {
-    try await HTTPGateway().run { client in
+    try await HTTPGateway().run { client async throws in
       for path in Self.documents + ["/auth/openid/authorize", "/auth/openid/keys", "/auth/openid/userinfo"] {
         #expect(try await client.send(.get, path).status == 404)
       }
@@ -64,7 +64,7 @@ import Testing
   /// Attack: a page of any site reads tokens or claims. Only origins of redirect URIs may, and never with the user's
   /// session.
   @Test func scriptsOfAppsMayRead() async throws {
-    try await TestApp.gateway([TestApp.confidential()]).run { client in
+    try await TestApp.gateway([TestApp.confidential()]).run { client async throws in
       let app = [("Origin", "https://grafana.example.com")]
       let others = [
         "https://evil.example", "https://grafana.example.com.evil.example", "https://grafana.example.co",
