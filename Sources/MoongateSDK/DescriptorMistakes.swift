@@ -27,13 +27,7 @@ extension ProviderDescriptor {
     if (beginFields + submitFields).contains(where: { $0.name == "remember" }) {
       found.append("no begin or submit field can be called `remember`: calls have this field themselves")
     }
-    found += Self.mistakes(in: settings.filter { $0.placeInTable == nil }.map(\.name), "the setting")
-    let inTables = Dictionary(grouping: settings.compactMap(\.placeInTable), by: \.table)
-    for (table, fields) in inTables.sorted(by: { $0.key < $1.key }) {
-      found += Self.mistakes(in: [table] + settings.map(\.name).filter { $0 == table }, "the table of settings")
-      found += Self.mistakes(in: fields.map(\.name), "the setting in `\(table)`")
-    }
-    found += settings.compactMap(\.mistake)
+    found += settingMistakes
     found += Self.mistakes(in: outcomes.map(\.reason.rawValue), "the outcome")
     for outcome in outcomes where !Self.isSentence(outcome.sentence) {
       found.append(
@@ -67,6 +61,17 @@ extension ProviderDescriptor {
     found += presentationMistakes
     found += wordMistakes
     return found
+  }
+
+  /// The mistakes in the settings. A table of settings is a name beside those of the settings.
+  private var settingMistakes: [String] {
+    var found = Self.mistakes(in: settings.filter { $0.placeInTable == nil }.map(\.name), "the setting")
+    let inTables = Dictionary(grouping: settings.compactMap(\.placeInTable), by: \.table)
+    for (table, fields) in inTables.sorted(by: { $0.key < $1.key }) {
+      found += Self.mistakes(in: [table] + settings.map(\.name).filter { $0 == table }, "the table of settings")
+      found += Self.mistakes(in: fields.map(\.name), "the setting in `\(table)`")
+    }
+    return found + settings.compactMap(\.mistake)
   }
 
   private var recheckMistakes: [String] {
