@@ -70,6 +70,9 @@ extension ProviderDescriptor {
     for (table, fields) in inTables.sorted(by: { $0.key < $1.key }) {
       found += Self.mistakes(in: [table] + settings.map(\.name).filter { $0 == table }, "the table of settings")
       found += Self.mistakes(in: fields.map(\.name), "the setting in `\(table)`")
+      if Self.reservedTables.contains(table) {
+        found.append("no table of settings can be called `\(table)`: the gateway has it itself")
+      }
     }
     return found + settings.compactMap(\.mistake)
   }
@@ -201,6 +204,11 @@ extension ProviderDescriptor {
   /// The settings of providers that declare `rechecks`.
   package static let (recheck, recheckGrace) = ("recheck", "recheck_grace")
   private static let recheckSettings = [recheck, recheckGrace]
+  /// The gateway's own fields of entries in gateway.lua. A provider can have a setting of such a name instead, where
+  /// the gateway then has none, but never a table.
+  private static let reservedTables: Set<String> = [
+    "env", "timeout", recheck, recheckGrace, identifyBy, "title", "label", "icon",
+  ]
 
   /// Field names that the page's form uses itself.
   private static let reservedPadFields: Set<String> = ["confirm", "code", "id", "flow", "action", "check", "return_to"]

@@ -27,7 +27,8 @@ public struct SettingField: Sendable, Equatable {
   }
 
   /// A name with a dot is a field of a table: `bind.dn` is written `bind = { dn = "…" }`. Such a field is required if
-  /// the operator writes the table. Not for programs.
+  /// the operator writes the table. The table is not called like a field that the gateway has itself, such as `title`.
+  /// Not for programs.
   public let name: String
   public let kind: Kind
   public let isRequired: Bool

@@ -353,7 +353,12 @@ def test_a_killed_import_opens_nothing(tmp_path):
         assert json.loads(tool(gateway, *show)[1])["locked"] is True
         problem(gateway.begin(gateway.flow("login"), phones[0]), 403, "disabled")
         # Attack: an operator unlocks an account that is going to be deleted.
-        tool(gateway, "account", "unlock", phones[0])
+        status, out, error = tool(gateway, "account", "unlock", phones[0])
+        assert status == 1 and "is part of an import that is under way, or was stopped" in error, (out, error)
+        # Attack: an export made meanwhile has accounts that are going to be deleted.
+        for words in ([], ["--records"]):
+            status, out, error = tool(gateway, "account", "export", *words)
+            assert status == 0 and out == "", (out, error)
         problem(gateway.begin(gateway.flow("login"), phones[0]), 403, "disabled")
         status, _, error = tool(gateway, "account", "import", file)
         assert status == 2 and "another import is under way, or was stopped" in error, error

@@ -9,6 +9,7 @@ import requests
 
 from local_gateway import LocalGateway, problem, wait_for
 from mockgoogle import Visitor
+from services import Handler, HTTPService
 from test_accounts import ARGON2, tool
 
 SECRET = "correct horse battery"
@@ -183,6 +184,47 @@ def test_a_link_without_a_gateway_says_who_sends_the_message(tmp_path):
     status, out, error = tool(stopped, "account", "reset", "told@example.com", "--link")
     assert status == 0 and "/auth/login?id=fl_" in out, error
     assert "No gateway listens at" in error and "sends the message to the user itself, in English" in error, error
+
+
+def link_beside(folder, answer):
+    """Makes a link while `answer(handler, gateway)` answers for the admin listener. Returns what the command did."""
+    stopped = LocalGateway(folder)
+    stopped.start()
+    stopped.stop()
+    line = json.dumps({"identifiers": [{"email": "told@example.com", "verified": True}], "password": ARGON2})
+    assert tool(stopped, "account", "import", "-", text=line)[0] == 0
+
+    class Listener(Handler):
+        def do_DELETE(self):
+            answer(self, stopped)
+
+    listener = HTTPService(Listener)
+    try:
+        stopped.edit("gateway.lua", lambda text: text.replace(f":{stopped.ports[1]}", f":{listener.port}"))
+        return tool(stopped, "account", "reset", "told@example.com", "--link")
+    finally:
+        listener.end()
+
+
+def test_a_link_that_fails_says_that_the_password_is_gone(tmp_path):
+    def deletes_the_account(handler, gateway):
+        assert tool(gateway, "account", "delete", "told@example.com", "--yes")[0] == 0
+        handler.send_response(204)
+        handler.end_headers()
+        handler.close_connection = True
+
+    status, out, error = link_beside(tmp_path, deletes_the_account)
+    assert status == 1 and "/auth/login?id=fl_" not in out, (status, out, error)
+    assert "The gateway has removed password already, and there is no link: run the command again." in error, error
+
+
+def test_a_gateway_without_an_answer_may_have_sent_the_message(tmp_path):
+    def closes(handler, _):
+        handler.close_connection = True
+
+    status, out, error = link_beside(tmp_path, closes)
+    assert status == 0 and "/auth/login?id=fl_" in out, error
+    assert "does not answer. It may have removed password and sent the message, or do so later" in error, error
 
 
 def hidden(page):

@@ -68,6 +68,15 @@ import Testing
       #"{"protocol": 1, "shape": "full", "policy": "x", "submit": [{"name": "a", "kind": "text"}], "settings": [{"name": "env", "kind": "text"}]}"#,
       "`env`, which is reserved for the gateway"
     ),
+    // Attack: a program reads what the operator writes for the gateway, by a setting within it.
+    (
+      #"{"protocol": 1, "shape": "full", "policy": "x", "submit": [{"name": "a", "kind": "text"}], "settings": [{"name": "env.token", "kind": "text"}]}"#,
+      "declares a setting `env.token`: a name has no dot"
+    ),
+    (
+      #"{"protocol": 1, "shape": "full", "policy": "x", "submit": [{"name": "a", "kind": "text"}], "settings": [{"name": "bind.dn", "kind": "text"}]}"#,
+      "declares a setting `bind.dn`: a name has no dot"
+    ),
     (
       #"{"protocol": 1, "shape": "full", "policy": "x", "submit": [{"name": "a", "kind": "text"}], "settings": [{"name": "n", "kind": "number", "maximum": 3, "default": 5}]}"#,
       "the default of the setting `n` does not fit its kind"

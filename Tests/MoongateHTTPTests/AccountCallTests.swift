@@ -55,6 +55,15 @@ import Testing
         let disabled = try #require(try await gateway.store.account(id))
         #expect(disabled.isLocked && disabled.credentials.isEmpty)
 
+        // An account whose import is not complete is opened by nothing else.
+        let now = gateway.clock.now()
+        let lease = try #require(try await gateway.store.beginImport(at: now))
+        let pending = StoredImport(account: Account(id: "ac_pending", createdAt: now, lastSeenAt: now), records: [])
+        _ = try await gateway.store.apply([.requireLease(lease), .importAccount(pending)], at: now)
+        let refusedUnlock = try await admin.send(.post, "/accounts/ac_pending/unlock")
+        #expect(refusedUnlock.problem() == "disabled" && refusedUnlock.text.contains("import"))
+        #expect(try await admin.send(.delete, "/accounts/ac_pending").status == 204)
+
         #expect(try await admin.send(.delete, "/accounts/\(id)").status == 204)
         for path in ["/accounts/\(id)"] { #expect(try await admin.send(.get, path).problem() == "not_found") }
         #expect(try await admin.send(.delete, "/accounts/\(id)").problem() == "not_found")

@@ -87,6 +87,33 @@ import Testing
     #expect(try await database.read { db in try Int.fetchAll(db, sql: "SELECT number FROM session_change") } == [5])
   }
 
+  /// Attack on ourselves: an import that cannot be settled keeps everything else from being deleted. Its fault is told
+  /// at the end.
+  @Test func aFailingSettlementStopsNothingElse() async throws {
+    let folder = try ScratchFolder()
+    let store = try SQLiteStore(path: folder.path("moongate.db"), keyFingerprint: [1])
+    let database = try DatabaseQueue(path: folder.path("moongate.db"))
+    _ = try #require(try await store.beginImport(at: now - .seconds(90)))
+    try await database.write { [now] db in
+      try db.execute(
+        sql: """
+          INSERT INTO account (id, created_at, last_seen_at, is_locked) VALUES ('ac_1', 0, 0, 2);
+          CREATE TRIGGER account_stays BEFORE DELETE ON account BEGIN SELECT raise(ABORT, 'it stays'); END;
+          """)
+      try db.execute(
+        sql: """
+          WITH RECURSIVE counting (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM counting WHERE n < 3000)
+          INSERT INTO pending
+            SELECT CAST(printf('%05d', n) AS BLOB), CAST(printf('%05d', n) AS BLOB), 1, ? FROM counting
+          """, arguments: [now.milliseconds - 3_600_000])
+    }
+    await #expect(throws: StoreFault.self) { [now] in while try await store.prune(at: now) {} }
+    #expect(try await database.read { db in try Int.fetchOne(db, sql: "SELECT count(*) FROM pending") } == 0)
+    try await database.write { db in try db.execute(sql: "DROP TRIGGER account_stays") }
+    while try await store.prune(at: now) {}
+    #expect(try await store.account("ac_1") == nil)
+  }
+
   /// Attempts of processes that died, in any number: no step of pruning reads more of them than of any other table.
   @Test func abandonedAttemptsAreDeletedInSmallSteps() async throws {
     let folder = try ScratchFolder()

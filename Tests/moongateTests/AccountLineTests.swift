@@ -78,6 +78,23 @@ import Testing
         .hasPrefix("2 accounts have no verified identifier: ") == true)
   }
 
+  @Test func claimsThatTheImportTakesAreCounted() {
+    func account(_ address: String, _ isVerified: Bool) -> ImportedAccount {
+      let email = Identifier(kind: .email, value: address, display: address)
+      return ImportedAccount(identifiers: [ImportedAccount.Name(identifier: email, isVerified: isVerified)])
+    }
+    let owner = account("a@example.com", true)
+    let claimant = account("a@example.com", false)
+    #expect(ImportAccounts.advice(contested: [owner, account("b@example.com", false)]).isEmpty)
+    #expect(ImportAccounts.advice(contested: [claimant, claimant]).isEmpty)
+    #expect(
+      ImportAccounts.advice(contested: [claimant, owner]).first?
+        .hasPrefix("1 account claims an address that another account of the file has verified. It loses ") == true)
+    #expect(
+      ImportAccounts.advice(contested: [claimant, owner, claimant]).first?.hasPrefix("2 accounts claim an address ")
+        == true)
+  }
+
   private static func bytes(_ hex: String) -> [UInt8] {
     stride(from: 0, to: hex.utf8.count, by: 2).compactMap { UInt8(hex.dropFirst($0).prefix(2), radix: 16) }
   }

@@ -8,7 +8,8 @@ package struct Account: Sendable, Equatable, Codable {
   package var lastName: String?
   package let createdAt: Timestamp
   package var lastSeenAt: Timestamp
-  /// Whether an operator has locked the account. A locked account has no live sessions and cannot sign in.
+  /// Whether an operator has locked the account, or its import is not complete. A locked account has no live sessions
+  /// and cannot sign in.
   package var isLocked: Bool
   package var identifiers: [HeldIdentifier]
   /// The providers that have a credential for the account, such as `pin` or `password`.
@@ -27,6 +28,8 @@ package struct Account: Sendable, Equatable, Codable {
   package var resets: [ProviderName: Timestamp]
   /// The secrets that must be replaced before the next session (`SignInRequirements.requireChange`), and why.
   package var dueChanges: [ProviderName: DueChange] = [:]
+  /// Whether its import is not complete. If the import stops, the account is deleted.
+  package var isPending = false
 
   /// More than five parameters: one for each field.
   package init(

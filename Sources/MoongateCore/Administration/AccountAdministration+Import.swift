@@ -9,6 +9,13 @@ extension AccountAdministration {
   /// The indices of the accounts that conflict with an existing one, or with the name of one before them: by their ID,
   /// a verified identifier, or a name that is taken or looks like one that is.
   package func conflicts(with accounts: [ImportedAccount]) async throws(StoreFault) -> [Int] {
+    try await conflicts(with: accounts) { () async throws(StoreFault) in }
+  }
+
+  /// - Parameter between: called before each lookup.
+  private func conflicts(
+    with accounts: [ImportedAccount], between: () async throws(StoreFault) -> Void
+  ) async throws(StoreFault) -> [Int] {
     var found: [Int] = []
     // The names of the accounts before, in the form that is compared.
     var skeletons: Set<String> = []
@@ -16,6 +23,7 @@ extension AccountAdministration {
       let stretch = start..<min(accounts.count, start + Self.lookupStretch)
       var names = ImportedNames()
       for index in stretch { names.add(accounts[index]) }
+      try await between()
       let existing = try await store.existing(names)
       for index in stretch {
         var isTaken = existing.hasAny(of: accounts[index])
@@ -33,9 +41,15 @@ extension AccountAdministration {
   package func add(_ accounts: [ImportedAccount]) async throws(StoreFault) -> [Int] {
     if accounts.isEmpty { return [] }
     try await settle()
-    let lease = try await importLease()
+    // Attack: two imports of the same accounts at the same moment. One of them gets the lease.
+    guard var lease = try await store.beginImport(at: clock.now()) else {
+      throw StoreFault("another import is under way, or was stopped less than a minute ago: try again in a minute")
+    }
     do throws(StoreFault) {
-      let conflicts = try await conflicts(with: accounts)
+      // The lookups of many accounts can take longer than the lease.
+      let conflicts = try await conflicts(with: accounts) { () async throws(StoreFault) in
+        lease = try await kept(lease)
+      }
       if conflicts.isEmpty { try await put(accounts, under: lease) }
       await end(lease)
       return conflicts
@@ -45,18 +59,13 @@ extension AccountAdministration {
     }
   }
 
-  /// Attack: two imports of the same accounts at the same moment. One of them gets the lease.
-  private func importLease() async throws(StoreFault) -> Lease {
-    let now = clock.now()
-    let answer = try await store.acquireLease(
-      AccountImport.lease, by: "import", for: AccountImport.length, at: now)
-    switch answer {
-    // An import deletes the row when it ends. Otherwise one has stopped a moment ago, and its accounts are there.
-    case .held(let lease) where lease.fence == 1: return lease
-    case .held(let lease): try await store.releaseLease(lease, dueAt: now, at: now)
-    case .notBefore: break
+  /// The lease, renewed if less than half of its time is left.
+  private func kept(_ lease: Lease) async throws(StoreFault) -> Lease {
+    guard lease.heldUntil - clock.now() < AccountImport.length / 2 else { return lease }
+    guard let renewed = try await store.renewLease(lease, for: AccountImport.length, at: clock.now()) else {
+      throw Self.fault(.leaseLost)
     }
-    throw StoreFault("another import is under way, or was stopped less than a minute ago: try again in a minute")
+    return renewed
   }
 
   /// Releases the lease, and opens the accounts of a complete import, or deletes those of another one. If the store
@@ -86,12 +95,7 @@ extension AccountAdministration {
         Change.importAccount(try stored(account, at: started))
       }
       rest = rest.dropFirst(pace.size)
-      if lease.heldUntil - clock.now() < AccountImport.length / 2 {
-        guard let renewed = try await store.renewLease(lease, for: AccountImport.length, at: clock.now()) else {
-          throw Self.fault(.leaseLost)
-        }
-        lease = renewed
-      }
+      lease = try await kept(lease)
       let began = ContinuousClock.now
       try await apply([.requireLease(lease)] + changes)
       let took = ContinuousClock.now - began

@@ -109,6 +109,8 @@ extension AccountAdministration {
 
 /// The result of unlocking an account.
 package struct Unlocking: Sendable, Equatable {
+  /// Whether the import of the account is not complete. Then nothing was changed.
+  package var isPending = false
   /// Whether an operator had locked the account.
   package let wasLocked: Bool
   /// The locks of limits that were lifted.
@@ -126,9 +128,12 @@ extension AccountAdministration {
   ///
   /// Attack: an account claims a victim's address, and an operator who unlocks it gives its owner further guesses at
   /// the victim's secret.
+  ///
+  /// An account whose import is not complete stays as it is: only the end of the import opens it.
   /// - Returns: nil if the account does not exist.
   package func unlock(_ id: String, in generation: any PolicyGeneration) async throws(StoreFault) -> Unlocking? {
     guard let account = try await store.account(id) else { return nil }
+    if account.isPending { return Unlocking(isPending: true, wasLocked: false, locks: [], kept: []) }
     if account.isLocked, try await unlock(id) == .unknown { return nil }
     var (ended, kept): ([NamedLock], [NamedLock]) = ([], [])
     var owned = account

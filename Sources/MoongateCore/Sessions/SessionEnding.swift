@@ -64,16 +64,17 @@ package struct SessionEnding: Sendable {
   /// opens a session after the site has ended it. Flows of the account must therefore begin again. One that completes
   /// meanwhile is found by reading again.
   /// - Parameters:
-  ///   - siteSession: a hash by `KeyRing.siteSessionHash`: only sessions of this one, and those whose session at the
-  ///     site is unknown; nil: all of them.
+  ///   - siteSession: a hash by `KeyRing.siteSessionHash`: only sessions of this one, of any account, and those of the
+  ///     identity's account whose session at the site is unknown; nil: all of that account.
   ///   - reason: of the event.
   /// - Returns: how many have ended; 0 if the reason no longer holds.
   package func end(
     of identity: Identifier, provedBy provider: ProviderName, siteSession: String?, because reason: Reason = .site
   ) async throws(StoreFault) -> Int {
+    // Attack: the session belongs to another account by now, such as after two were merged.
+    let opened = if let siteSession { try await end(openedBy: siteSession, at: provider) } else { 0 }
     let now = clock.now()
-    if let siteSession { _ = try await store.apply([.endSiteSession(siteSession)], at: now) }
-    guard let account = try await store.account(holding: identity) else { return 0 }
+    guard let account = try await store.account(holding: identity) else { return opened }
     var ended: Set<String> = []
     // A user who signs out at the site keeps the tokens of their scripts. One who is gone there does not.
     let keepsTokens = siteSession != nil || reason.keepsTokens
@@ -90,7 +91,7 @@ package struct SessionEnding: Sendable {
       ended.formUnion(sessions.map(\.id))
       changes = []
     }
-    return ended.count
+    return opened + ended.count
   }
 
   /// How often sessions are read, at most. Since the first time, no flow that was begun before opens one.

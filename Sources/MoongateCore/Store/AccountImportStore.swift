@@ -3,12 +3,15 @@ import MoongateSDK
 /// Stores imports of accounts. An import takes many short transactions, so that sign-ins do not wait for it. Its
 /// accounts are locked until it is complete. If it stops before, they are deleted.
 ///
-/// An import holds the lease `AccountImport.lease`. Each of its transactions requires the lease
+/// An import holds the lease `AccountImport.lease` (`beginImport`). Each of its transactions requires the lease
 /// (`Change.requireLease`), adds accounts (`Change.importAccount`), and the last one completes it
 /// (`Change.completeImport`).
 package protocol AccountImportStore: Sendable {
   /// Those of the names that accounts have, looked up together.
   func existing(_ names: ImportedNames) async throws(StoreFault) -> ImportedNames
+  /// Begins an import by taking its lease for `AccountImport.length`. The fence is another one for each import.
+  /// - Returns: nil if an import is under way, or if one that ended is not settled.
+  func beginImport(at now: Timestamp) async throws(StoreFault) -> Lease?
   /// Settles the import of which nobody holds the lease any more, or that is complete: deletes its accounts or lets
   /// them be used, a bounded number per call.
   /// - Returns: whether there is more to settle.

@@ -128,6 +128,9 @@ extension ForwardingStore {
   package func existing(_ names: ImportedNames) async throws(StoreFault) -> ImportedNames {
     try await next().existing(names)
   }
+  package func beginImport(at now: Timestamp) async throws(StoreFault) -> Lease? {
+    try await next().beginImport(at: now)
+  }
   package func settleImport(at now: Timestamp) async throws(StoreFault) -> Bool {
     try await next().settleImport(at: now)
   }

@@ -205,6 +205,11 @@ extension Introduction {
         wrong.append("declares a setting `\(name)`, which is reserved for the gateway")
         return nil
       }
+      // Attack: a program declares `env.TOKEN`, and what the operator writes for the gateway goes to it as a setting.
+      guard !name.contains(".") else {
+        wrong.append("declares a setting `\(name.prefix(48))`: a name has no dot. Declare a setting of kind `table`")
+        return nil
+      }
       let kind: SettingField.Kind
       switch setting.kind {
       case .text: kind = .text

@@ -87,6 +87,9 @@ struct AccountCalls: Sendable {
           try await administration.unlock(account.id, in: exchange.generation)
         }
         guard let ended else { throw unknown(exchange) }
+        if ended.isPending {
+          throw exchange.refusal(.disabled, detail: "The account is part of an import that is not complete.")
+        }
         return .json(.unlocking(ended, of: account.id, at: clock.now()))
       },
       act(.disableAccount, known: ["reason"]) { administration, id, query throws(StoreFault) in

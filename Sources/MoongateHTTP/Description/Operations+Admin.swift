@@ -130,7 +130,7 @@ extension Operation {
     content: .json(
       Schema.answer(["account": Schema.text, "was_locked": Schema.flag, "locks": Schema.list(of: Schema.named("Lock"))])
     ),
-    refusals: act + [.notFound])
+    refusals: act + [.disabled, .notFound])
   static let disableAccount = Operation(
     id: "disableAccount", method: .post, path: "/accounts/{name}/disable",
     summary: "Lock a compromised account, and delete its PIN, password and other factors",

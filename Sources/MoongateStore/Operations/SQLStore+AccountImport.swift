@@ -8,6 +8,10 @@ extension SQLStore {
     try await read { rows in try AccountImportRows.existing(names, rows) }
   }
 
+  package func beginImport(at now: Timestamp) async throws(StoreFault) -> Lease? {
+    try await write(at: now) { rows in try AccountImportRows.begin(at: now, rows) }
+  }
+
   package func settleImport(at now: Timestamp) async throws(StoreFault) -> Bool {
     guard try await read({ rows in try AccountImportRows.isUnsettled(at: now, rows) }) else { return false }
     let (hasMore, sessions) = try await write(at: now) { rows in

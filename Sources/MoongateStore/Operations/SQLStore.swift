@@ -151,8 +151,11 @@ extension SQLStore {
   }
 
   package func prune(at now: Timestamp) async throws(StoreFault) -> Bool {
-    let isSettling = try await settleImport(at: now)
-    return try await write(at: now) { [pruner = memory.pruner] rows in try pruner.step(at: now, rows) } || isSettling
+    // Attack on ourselves: one import that cannot be settled stops all pruning. Its fault comes last.
+    let settled: Result<Bool, StoreFault>
+    do throws(StoreFault) { settled = .success(try await settleImport(at: now)) } catch { settled = .failure(error) }
+    if try await write(at: now, { [pruner = memory.pruner] rows in try pruner.step(at: now, rows) }) { return true }
+    return try settled.get()
   }
 
   func read<Value: Sendable>(_ body: @escaping @Sendable (Database.Transaction) throws -> Value)

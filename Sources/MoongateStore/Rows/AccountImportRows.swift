@@ -3,11 +3,12 @@ import MoongateSDK
 
 /// Accounts of an import that is not complete.
 ///
-/// To the `is_locked` of such an account, `pending` is added. While there are such accounts, their import has its row
-/// in `lease`. Its holder is `complete` followed by the providers whose secrets belong to an identifier, once all of
-/// them are to be used.
+/// To the `is_locked` of such an account, `pending` is added. While there are such accounts, the row of imports in
+/// `lease` has a holder: `underWay`, or `complete` followed by the providers whose secrets belong to an identifier, once
+/// all of them are to be used. The row stays when an import ends, so that each import has another fence.
 enum AccountImportRows {
-  private static let pending = 2
+  static let pending = 2
+  private static let underWay = "import"
   private static let complete = "complete"
   /// The number of accounts, or of values to look up, that a statement processes.
   static let stretch = 200
@@ -67,6 +68,20 @@ enum AccountImportRows {
   }
 
   // MARK: Importing
+
+  /// - Returns: nil if an import is under way, or if one is not settled.
+  static func begin(at now: Timestamp, _ rows: some SQLTransaction) throws -> Lease? {
+    let until = now + AccountImport.length
+    // Attack on ourselves: an import that paused goes on under the lease of the next one. Each has another fence.
+    let begun = try rows.row(
+      """
+      INSERT INTO lease (name, holder, fence, held_until, due_at) VALUES (?1, ?2, 1, ?3, 0)
+      ON CONFLICT (name) DO UPDATE SET
+        holder = excluded.holder, fence = lease.fence + 1, held_until = excluded.held_until
+      WHERE lease.holder = '' RETURNING fence
+      """, [.text(AccountImport.lease), .text(underWay), SQLValue(until)])
+    return try begun.map { Lease(name: AccountImport.lease, fence: try $0.integer(0), heldUntil: until) }
+  }
 
   static func require(_ lease: Lease, at now: Timestamp, _ rows: some SQLTransaction) throws {
     guard try LeaseRows.isHeld(lease, at: now, rows) else { throw ChangeConflict(.leaseLost) }
@@ -133,14 +148,15 @@ enum AccountImportRows {
     case stopped
   }
 
-  /// - Returns: nil if there is no import, or one that is under way.
+  /// - Returns: nil if there is no import to settle, or one that is under way.
   private static func state(at now: Timestamp, _ locking: String, _ rows: some SQLTransaction) throws -> State? {
     guard
       let row = try rows.row(
         "SELECT holder, held_until FROM lease WHERE name = ?1\(locking)", [.text(AccountImport.lease)])
     else { return nil }
     let holder = try row.text(0).split(separator: " ").map(String.init)
-    if holder.first == complete {
+    guard let first = holder.first else { return nil }
+    if first == complete {
       return .complete(forgetting: Set(holder.dropFirst().compactMap { ProviderName(rawValue: $0) }))
     }
     return try row.moment(1) <= now ? .stopped : nil
@@ -157,7 +173,9 @@ enum AccountImportRows {
       try $0.text(0)
     }
     guard !accounts.isEmpty else {
-      try rows.run("DELETE FROM lease WHERE name = ?1", [.text(AccountImport.lease)])
+      // Attack on ourselves: the importer that held the lease goes on. Without `held_until`, it is lost.
+      try rows.run(
+        "UPDATE lease SET holder = '', held_until = 0, due_at = 0 WHERE name = ?1", [.text(AccountImport.lease)])
       return false
     }
     switch state {

@@ -51,10 +51,11 @@ struct AccountReads: Sendable {
   private static func decode<Row: SQLRow>(_ row: Row, _ rows: [Row]) throws -> Account {
     // `PROVIDER` or `PROVIDER:DUE`.
     let records = (try row.optionalText(6) ?? "").split(separator: " ").map { $0.split(separator: ":", maxSplits: 1) }
+    let locked = try row.count(5)
     var account = Account(
       id: try row.text(0), firstName: try row.optionalText(1), lastName: try row.optionalText(2),
       createdAt: try row.moment(3),
-      lastSeenAt: try row.moment(4), isLocked: try row.isTrue(5),
+      lastSeenAt: try row.moment(4), isLocked: locked != 0,
       identifiers: try rows.compactMap { try identifier($0) },
       credentials: Set(records.compactMap { $0.first.flatMap { ProviderName(rawValue: String($0)) } }),
       epoch: try row.count(12), language: try row.optionalText(13),
@@ -63,6 +64,7 @@ struct AccountReads: Sendable {
         (try row.optionalText(14) ?? "").split(separator: "\n").compactMap { GroupName(rawValue: String($0)) }),
       devices: Set((try row.optionalText(16) ?? "").split(separator: " ").map(String.init)),
       resets: try resets(row.optionalText(18)))
+    account.isPending = locked >= AccountImportRows.pending
     for record in records where record.count == 2 {
       guard let provider = ProviderName(rawValue: String(record[0])), let due = DueChange(rawValue: String(record[1]))
       else { throw damaged("provider_record") }

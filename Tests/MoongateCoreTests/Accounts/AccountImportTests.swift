@@ -57,6 +57,32 @@ import Testing
     #expect(try await administration(store).add(Self.people(10)).isEmpty, "the next import can begin")
   }
 
+  /// Attack on ourselves: an import pauses, a gateway deletes its accounts, and another import begins. Then the first
+  /// one goes on, and adds its rest to the accounts of the second.
+  @Test func pausedImportAddsNothingToTheNextOne() async throws {
+    let paused = InterruptedStore(store) { [store = store, clock = clock] number in
+      guard number == 3 else { return }
+      clock.advance(by: .seconds(90))
+      while try await store.prune(at: clock.now()) {}
+      guard let lease = try await store.beginImport(at: clock.now()) else { return }
+      let account = Account(id: "ac_next", createdAt: clock.now(), lastSeenAt: clock.now())
+      _ = try await store.apply(
+        [.requireLease(lease), .importAccount(StoredImport(account: account, records: []))], at: clock.now())
+    }
+    await #expect(throws: StoreFault.self) { try await self.administration(paused).add(Self.people(1_000)) }
+    let stored = try await store.accounts(after: nil, limit: 2_000)
+    #expect(stored.map(\.id) == ["ac_next"] && stored.allSatisfy(\.isPending))
+    #expect(try await store.beginImport(at: clock.now()) == nil, "the second one is still under way")
+  }
+
+  /// The lookups of many accounts take longer than the lease is held.
+  @Test func slowLookupsKeepTheLease() async throws {
+    let slow = InterruptedStore(store, lookup: { [clock = clock] in clock.advance(by: .seconds(40)) }) { _ in }
+    #expect(try await administration(slow).add(Self.people(1_200)).isEmpty)
+    let stored = try await store.accounts(after: nil, limit: 2_000)
+    #expect(stored.count == 1_200 && stored.allSatisfy { !$0.isLocked })
+  }
+
   /// A process that ends leaves its accounts locked. The next import deletes them first.
   @Test func nextImportRemovesWhatOneLeftThatStopped() async throws {
     let failing = InterruptedStore(store) { number in if number >= 3 { throw StoreFault("the store is gone") } }
@@ -77,11 +103,18 @@ import Testing
 private final class InterruptedStore: ForwardingStore {
   private let base: any Store
   private let before: @Sendable (Int) async throws -> Void
+  private let lookup: @Sendable () -> Void
   private let state = Mutex((count: 0, isGone: false))
 
-  /// - Parameter before: called with the number of the transaction, from 1.
-  init(_ base: any Store, before: @escaping @Sendable (Int) async throws -> Void) {
+  /// - Parameters:
+  ///   - lookup: called before each lookup of names.
+  ///   - before: called with the number of the transaction, from 1.
+  init(
+    _ base: any Store, lookup: @escaping @Sendable () -> Void = {},
+    before: @escaping @Sendable (Int) async throws -> Void
+  ) {
     self.base = base
+    self.lookup = lookup
     self.before = before
   }
 
@@ -89,6 +122,11 @@ private final class InterruptedStore: ForwardingStore {
 
   func reserve(_ request: ReservationRequest) async throws(StoreFault) -> ReservationResult {
     try await base.reserve(request)
+  }
+
+  func existing(_ names: ImportedNames) async throws(StoreFault) -> ImportedNames {
+    lookup()
+    return try await base.existing(names)
   }
 
   func apply(_ changes: [Change], reading query: LedgerQuery?, at now: Timestamp) async throws(StoreFault)

@@ -94,6 +94,23 @@ import Testing
         && lines.allSatisfy { $0.account == account && $0.detail["operator"] == "ravi" && $0.detail["by"] == "test" })
   }
 
+  /// Attack: an operator unlocks an account that its import is going to delete, and is told that it is open.
+  @Test func unlockingChangesNoAccountOfAnImport() async throws {
+    let bench = try await EngineTestBench()
+    let (operators, _) = try await locked(bench)
+    let now = bench.clock.now()
+    let lease = try #require(try await bench.store.beginImport(at: now))
+    let account = Account(id: "ac_pending", createdAt: now, lastSeenAt: now, isLocked: true)
+    _ = try await bench.store.apply(
+      [.requireLease(lease), .importAccount(StoredImport(account: account, records: []))], at: now)
+    let ended = try #require(try await operators.unlock("ac_pending", in: bench.generations.current))
+    #expect(ended.isPending && ended.isNothing)
+    #expect(try await bench.store.events(limit: 50).allSatisfy { $0.kind != .accountUnlocked })
+    _ = try await bench.store.apply([.requireLease(lease), .completeImport(lease, forgetting: [])], at: now)
+    while try await bench.store.settleImport(at: now) {}
+    #expect(try await bench.store.account("ac_pending")?.isLocked == true, "as it was imported")
+  }
+
   /// Attack: an account claims the number of a victim, guesses at its code or secret until the number is locked, and
   /// asks an operator to unlock the account.
   @Test func unlockingKeepsTheLocksOfClaimedIdentifiers() async throws {

@@ -80,6 +80,19 @@ import Testing
     #expect(try await bench.session(Self.signIn(bench, "asha", site: "s-1")) != nil)
   }
 
+  /// Attack: the site names the user and its session, and a session that it has opened belongs to another account.
+  @Test(arguments: ["asha", "nobody"]) func sessionsInOtherAccountsEndWithAUser(_ named: String) async throws {
+    let bench = try await EngineTestBench.full()
+    let own = try await Self.signIn(bench, "asha", site: "s-1")
+    let elsewhere = try await Self.signIn(bench, "ravi", site: "s-1")
+    let others = [try await Self.signIn(bench, "ravi", site: "s-2"), try await Self.signIn(bench, "ravi")]
+    #expect(try await Self.sessions(bench).end(of: Self.identity(named), siteSession: "s-1") == 2)
+    #expect(try await bench.session(own) == nil)
+    #expect(try await bench.session(elsewhere) == nil)
+    for view in others { #expect(try await bench.session(view) != nil) }
+    #expect(try await Self.sessions(bench).end(of: Self.identity(named), siteSession: "s-1") == 0)
+  }
+
   @Test func anyNumberOfSessionsEndsWithoutAUser() async throws {
     let bench = try await EngineTestBench.full()
     let session = try await bench.signedIn(try await Self.signIn(bench, "asha", site: "s-1")).session

@@ -166,6 +166,18 @@ import Testing
       ]), "\(seen)")
   }
 
+  /// Attack: a table of a provider's settings takes the place of a field that the gateway reads itself.
+  @Test(arguments: ["env", "timeout", "recheck", "recheck_grace", "identify_by", "title", "label", "icon", "bind"])
+  func tablesOfSettingsHaveTheirOwnNames(_ table: String) {
+    let descriptor = ProviderDescriptor(
+      name: "x", beginFields: [], submitFields: [],
+      settings: [SettingField(name: "\(table).dn", kind: .text, isRequired: true, help: "x")],
+      policy: PolicySource(file: "x.lua", text: ""), identifierKinds: [])
+    #expect(
+      descriptor.mistakes
+        == (table == "bind" ? [] : ["no table of settings can be called `\(table)`: the gateway has it itself"]))
+  }
+
   /// Attack: a provider that is declared to prove numbers stores a record, and so becomes a factor that authorises
   /// changes of the account.
   @Test func aRoleWithoutAFactorKeepsNoRecord() throws {

@@ -103,13 +103,22 @@ struct ResetAccount: AsyncParsableCommand {
         .wouldReset, provider, account,
         "\(account.id): \(provider) would be removed, its sessions would end, and a link would be printed")
     }
-    if account.credentials.contains(provider) { try await resetByGateway(provider, account, opened) }
     let identity = try identity.identity("moongate account reset")
-    let made = try await opened.withEngine { engine, client in
-      try await engine.makeResetLink(
-        provider, of: account.id, lasting: lifetime, by: identity, client: client)
+    let isRemoved =
+      account.credentials.contains(provider) ? try await resetByGateway(provider, account, opened) : false
+    let made: ResetLink?
+    do {
+      made = try await opened.withEngine { engine, client in
+        try await engine.makeResetLink(
+          provider, of: account.id, lasting: lifetime, by: identity, client: client)
+      }
+    } catch let fault as StoreFault where isRemoved {
+      throw StartProblem("The store failed: \(fault). \(Self.again(provider))", status: .couldNotRun)
     }
-    guard let made else { throw StartProblem("There is no account \(name), or it has just changed.") }
+    guard let made else {
+      let problem = "There is no account \(name), or it has just changed."
+      throw StartProblem(isRemoved ? "\(problem) \(Self.again(provider))" : problem)
+    }
     let report = Report(
       account: account.id, provider: provider.rawValue, done: .link, link: made.address, expiresAt: made.expiresAt.text)
     print(
@@ -119,6 +128,11 @@ struct ResetAccount: AsyncParsableCommand {
     )
   }
 
+  /// What an operator does if there is no link after the gateway has removed the record.
+  private static func again(_ provider: ProviderName) -> String {
+    "The gateway has removed \(provider) already, and there is no link: run the command again."
+  }
+
   /// The time limit of the gateway's answer.
   private static let timeLimit: Duration = .seconds(10)
 
@@ -126,18 +140,27 @@ struct ResetAccount: AsyncParsableCommand {
   /// and the texts. The command then makes the link itself: no token of the admin listener can get one.
   ///
   /// Without a gateway, the command removes the record and sends the message too.
-  private func resetByGateway(_ provider: ProviderName, _ account: Account, _ opened: OperatorStore) async throws {
+  /// - Returns: whether the gateway has removed it.
+  private func resetByGateway(_ provider: ProviderName, _ account: Account, _ opened: OperatorStore) async throws
+    -> Bool
+  {
     let reason: String
+    var client = AdminClient(opened.gateway)
+    client.withoutAnswer = """
+      It may have removed \(provider) and sent the message, or do so later: if the link does not work, run the command \
+      again.
+      """
     do throws(StartProblem) {
-      let answer = try await AdminClient(opened.gateway).act(
+      let answer = try await client.act(
         "DELETE", "/accounts/\(account.id)/factors/\(provider)", within: Self.timeLimit)
-      if answer.status == 204 { return }
+      if answer.status == 204 { return true }
       reason = "The admin listener at \(opened.gateway.admin) answered \(answer.status)."
     } catch {
       reason = error.sentence
     }
     LineLog.standardError(
       "\(reason) So this command sends the message to the user itself, in English. With outbox(), nobody gets it.\n")
+    return false
   }
 
   private func printReport(_ done: Done, _ provider: ProviderName, _ account: Account, _ sentence: String) throws {

@@ -11,7 +11,8 @@ struct UnlockAccount: AsyncParsableCommand {
     discussion: """
       Ends the lock of an operator (`account lock`, `account disable`) and all locks of limits, including those that disabled a credential, and lists them. \
       Locks at an address or number that the account has not verified stay, because it may belong to somebody else: `moongate locks clear` ends them. \
-      Exit status: 1 if nothing was locked.
+      An account of an import that is not complete stays as it is. \
+      Exit status: 1 if nothing was locked, or if the account is part of such an import.
       """)
 
   @OptionGroup var configuration: ConfigurationOption
@@ -25,6 +26,13 @@ struct UnlockAccount: AsyncParsableCommand {
       let account = try await opened.account(named: name)
       guard let ended = try await administration.unlock(account.id, in: opened.generation) else {
         throw StartProblem("There is no account \(name).")
+      }
+      if ended.isPending {
+        throw StartProblem(
+          """
+          \(account.id) is part of an import that is under way, or was stopped. The end of the import opens the account \
+          or deletes it.
+          """)
       }
       if json {
         print(try ToolJSON.text(OperatorDocument.unlocking(ended, of: account.id, at: opened.now)))

@@ -102,7 +102,7 @@ struct ImportAccounts: AsyncParsableCommand {
       if let excess = costs.excess { throw StartProblem(excess) }
       let notes =
         try costs.notes + Self.advice(on: opened.administration.weakHashes(in: lines.accounts))
-        + Self.advice(unverified: lines.accounts)
+        + Self.advice(unverified: lines.accounts) + Self.advice(contested: lines.accounts)
       let administration = opened.administration.acting(as: try identity.identity("moongate account import"))
       let rejected =
         try await dryRun ? administration.conflicts(with: lines.accounts) : administration.add(lines.accounts)
@@ -149,6 +149,22 @@ struct ImportAccounts: AsyncParsableCommand {
     ]
   }
 
+  /// What happens to accounts that claim an address which another one of the import has verified.
+  static func advice(contested accounts: [ImportedAccount]) -> [String] {
+    let verified = Set(accounts.flatMap(\.identifiers).filter(\.isVerified).map(\.identifier))
+    let count = accounts.count { account in
+      account.identifiers.contains { !$0.isVerified && verified.contains($0.identifier) }
+    }
+    guard count > 0 else { return [] }
+    let (claims, loses) = count == 1 ? ("account claims", "It loses") : ("accounts claim", "They lose")
+    return [
+      """
+      \(count) \(claims) an address that another account of the file has verified. \(loses) the claim and, without a \
+      user name, the password
+      """
+    ]
+  }
+
   private func printReport(_ report: Report, of count: Int) throws {
     if json {
       print(try ToolJSON.text(report))
@@ -174,7 +190,7 @@ struct ExportAccounts: AsyncParsableCommand {
     commandName: "export", abstract: "Print all accounts as JSON lines, or everything stored about one account.",
     discussion: """
       With NAME: prints everything that is stored about this account as JSON, for a request under data-protection law. \
-      Without NAME: prints all accounts in the format of `account import`. The output is personal data. Hashes that this gateway made include its pepper, so they work only with the same master keys. --records adds \
+      Without NAME: prints all accounts in the format of `account import`, without those of an import that is not complete. The output is personal data. Hashes that this gateway made include its pepper, so they work only with the same master keys. --records adds \
       all provider records (PINs, passwords, authenticator keys), sealed with the current master key or with the key of --key. A gateway that has \
       the key imports them with `account import --records`. The audit trail records who exported what.
       """)
@@ -203,7 +219,8 @@ struct ExportAccounts: AsyncParsableCommand {
       var last: String?
       while true {
         let page = try await opened.administration.accounts(after: last, limit: 500)
-        for account in page {
+        // Accounts of an import that is not complete are not there yet, and may never be.
+        for account in page where !account.isPending {
           var kept: [ProviderName: String] = [:]
           if hashes {
             for importer in importers where account.credentials.contains(importer.descriptor.name) {
