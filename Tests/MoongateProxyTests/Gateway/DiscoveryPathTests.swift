@@ -13,14 +13,11 @@ import Testing
     var settings = GatewaySettings.test()
     if trusted { settings.trustedProxies = [AddressBlock(network: [127, 0, 0, 1], prefix: 32)] }
     let upstream = try await RecordingUpstream()
-    return try await TestGateway(routes: [.test(ports: [upstream.port], open: true)], settings: settings) {
-      generation in
-      if hasApps {
-        let uri = try RedirectURI("https://app.example.com/in")
-        generation.apps = AppTable(
-          [App(id: "app", name: "App", redirectURIs: [uri], consent: .never)], own: settings.publicURL)
-      }
-    }
+    let uri = try RedirectURI("https://app.example.com/in")
+    let apps = [App(id: "app", name: "App", redirectURIs: [uri], consent: .never)]
+    return try await TestGateway(
+      routes: [.test(ports: [upstream.port], open: true)], settings: settings,
+      change: { if hasApps { $0.apps = AppTable(apps, own: settings.publicURL) } })
   }
 
   private func isOwn(_ path: String, _ gateway: TestGateway, _ fields: String...) async throws -> Bool {
