@@ -112,7 +112,7 @@ import Testing
     let own = try await signIn(bench, true, nil, nil)
     let view = try await bench.pass("login", EngineTestBench.phone, "911111", by: bench.client(session: own))
     let fresh = try await bench.signedIn(view).session
-    #expect(fresh.id != own.session.id && !fresh.isRemembered && lifetime(fresh) == .seconds(43_200))
+    #expect(fresh.token != own.session.token && !fresh.isRemembered && lifetime(fresh) == .seconds(43_200))
     #expect(try await bench.store.session(own.session.token) == nil)
   }
 

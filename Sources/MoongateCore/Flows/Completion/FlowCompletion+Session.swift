@@ -48,11 +48,16 @@ extension FlowCompletion {
       ending.device = keys.extending(request.device, for: account, passed: record.passed.settled)
       ending.changes = [.replaceSession(own.token, by: grown)]
     } else {
-      let (made, token) = newSession(of: account.id, flow)
-      (ending.session, ending.secret) = (made, token.secret)
       // Every sign-in gets a new token. The old token stops working.
-      if let old = request.client.session { ending.changes.append(.endSession(old.session.token)) }
-      ending.changes.append(.putSession(made))
+      let old = continued(flow, outcome)
+      let (made, token) = newSession(of: account.id, flow, id: old?.id)
+      (ending.session, ending.secret) = (made, token.secret)
+      if let old {
+        ending.changes.append(.replaceSession(old.token, by: made))
+      } else {
+        if let other = request.client.session { ending.changes.append(.endSession(other.session.token)) }
+        ending.changes.append(.putSession(made))
+      }
     }
     if let trust = trust(by: account, flow) {
       ending.device = trust.token
@@ -77,13 +82,28 @@ extension FlowCompletion {
       request.now, random)
   }
 
+  /// The session that goes on by a sign-in of the same user, with its ID; nil: the sign-in begins another one. Apps know
+  /// sessions by their IDs: when one of them asks for a new sign-in (`prompt=login`), the user stays signed in to the
+  /// others. Steps, times and the token are those of the new sign-in.
+  ///
+  /// Attack: a thief has a copy of the session, and by it tokens of apps. The owner resets the password, or changes
+  /// anything else that ends sessions, by a sign-in in the same browser. It begins another session, so these tokens end.
+  private func continued(_ flow: FlowTransaction, _ outcome: AccountOutcome) -> Session? {
+    guard let own = flow.request.client.session, own.token == nil, own.session.domain == nil,
+      own.session.account == outcome.account.id, !outcome.isChange
+    else { return nil }
+    return own.session
+  }
+
   /// Creates a session.
-  func newSession(of account: String, _ flow: FlowTransaction) -> (Session, SessionToken) {
+  /// - Parameter id: nil: a new one.
+  func newSession(of account: String, _ flow: FlowTransaction, id: String? = nil) -> (Session, SessionToken) {
     let (record, request) = (flow.record, flow.request)
     let token = SessionToken(from: random)
     let times = record.sessionTimes
     var session = Session(
-      id: "se_" + Base64URL.encode(random.bytes(12)), token: token.hash, account: account, createdAt: request.now,
+      id: id ?? "se_" + Base64URL.encode(random.bytes(12)), token: token.hash, account: account,
+      createdAt: request.now,
       expiresAt: request.now + times.lifetime, idle: times.idle, lastSeenAt: request.now,
       passed: record.passed,
       userAgent: request.client.userAgent.map { String($0.prefix(256)) })
