@@ -60,6 +60,11 @@ struct ClientAuthentication: Sendable {
   let failures: FailedTokenLimiter
   let assertions: ClientAssertions
 
+  /// What attempts at apps that do not exist are counted by. No app has this ID.
+  ///
+  /// Attack: somebody shares an address with users of access tokens, and makes up apps until their tokens are refused
+  /// on all routes.
+  private static let unknown = "(unknown app)"
   private static let wrong = OAuthError("invalid_client", "the app or its credentials are not known", status: 401)
 
   /// - Throws: `invalid_client` for an unknown app, a wrong secret, and an app that must authenticate in another way.
@@ -74,8 +79,8 @@ struct ClientAuthentication: Sendable {
     let table = exchange.generation.apps
     switch credentials {
     case .id(let id):
-      guard let app = table[id], app.authentication == .none else { throw .oauth(Self.wrong) }
-      return app
+      // Attack: made-up codes of a public app, which are counted when they are redeemed.
+      return try await guarded(table[id], exchange) { app throws(AppFault) in app.authentication == .none }
     case .secret(let id, let secret):
       return try await guarded(table[id], exchange) { app throws(AppFault) in
         app.authentication.accepts(secret.reveal())
@@ -97,18 +102,17 @@ struct ClientAuthentication: Sendable {
   private func guarded(
     _ app: App?, _ exchange: Exchange, _ isRight: (App) async throws(AppFault) -> Bool
   ) async throws(AppFault) -> App {
-    let address = exchange.client.address
+    let (address, client) = (exchange.client.address, app?.id ?? Self.unknown)
     let until: Timestamp?
-    do throws(StoreFault) { until = try await failures.lockedUntil(address, client: app?.id) } catch {
+    do throws(StoreFault) { until = try await failures.lockedUntil(address, client: client) } catch {
       throw .store(error)
     }
     guard until == nil else {
       throw .oauth(OAuthError("temporarily_unavailable", "too many wrong credentials from this address", status: 429))
     }
     if let app, try await isRight(app) { return app }
-    do throws(StoreFault) { _ = try await failures.charge(address, client: app?.id) } catch { throw .store(error) }
-    let name = app?.id ?? "an unknown app"
-    exchange.log(exchange.refusal(.unauthenticated, reason: "\(name) did not authenticate itself"))
+    do throws(StoreFault) { _ = try await failures.charge(address, client: client) } catch { throw .store(error) }
+    exchange.log(exchange.refusal(.unauthenticated, reason: "\(client) did not authenticate itself"))
     throw .oauth(Self.wrong)
   }
 }

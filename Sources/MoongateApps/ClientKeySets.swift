@@ -76,14 +76,24 @@ struct PublishedKey: Sendable {
 /// Attack: a stranger sends assertions with key ids that do not exist, and the gateway fetches the keys of an app again
 /// and again. They are fetched once at a time, and at most every ten seconds.
 final class ClientKeySets: Sendable {
+  private struct Keys {
+    let list: [PublishedKey]
+    /// When the site answered.
+    let at: Timestamp
+  }
+
   private struct Entry {
     let fetchedAt: Timestamp
-    let keys: Task<[PublishedKey]?, Never>
+    let keys: Task<Keys, Never>
   }
 
   /// How long fetched keys are used.
   private static let life: Duration = .seconds(600)
   private static let pause: Duration = .seconds(10)
+  /// How long the last keys of a site that does not answer count.
+  ///
+  /// Attack: a thief of a key keeps the site from answering after the app has withdrawn the key.
+  private static let patience: Duration = .seconds(86_400)
   /// The maximum number of keys that are read from a set.
   private static let mostKeys = 32
   /// The maximum number of apps whose keys are kept.
@@ -113,17 +123,23 @@ final class ClientKeySets: Sendable {
 
   private func keys(at url: String, notOlderThan age: Duration) async -> [PublishedKey] {
     let now = clock.now()
-    let (entry, older) = entries.withLock { entries -> (Entry, Entry?) in
+    let entry = entries.withLock { entries -> Entry in
       let known = entries[url]
-      if let known, now - known.fetchedAt < age { return (known, nil) }
-      let made = Entry(fetchedAt: now, keys: Task { [web] in await Self.fetch(url, web) })
+      if let known, now - known.fetchedAt < age { return known }
+      let keys = Task<Keys, Never> { [web] in
+        if let list = await Self.fetch(url, web) { return Keys(list: list, at: now) }
+        // A site that does not answer for a while keeps no app from authenticating itself.
+        guard let before = await known?.keys.value, now - before.at < Self.patience else {
+          return Keys(list: [], at: now)
+        }
+        return before
+      }
+      let made = Entry(fetchedAt: now, keys: keys)
       if entries.count >= Self.most { entries = [:] }
       entries[url] = made
-      return (made, known)
+      return made
     }
-    if let keys = await entry.keys.value { return keys }
-    // A site that does not answer for a while keeps no app from authenticating itself.
-    return await older?.keys.value ?? []
+    return await entry.keys.value.list
   }
 
   private static func fetch(_ url: String, _ web: any WebClient) async -> [PublishedKey]? {

@@ -4,6 +4,7 @@ import HTTPTypes
 import MoongateCore
 import MoongateSDK
 import MoongateTesting
+import Synchronization
 import Testing
 
 /// How apps authenticate themselves at the token endpoint.
@@ -104,6 +105,29 @@ import Testing
     }
   }
 
+  /// Attack: made-up codes of a public app, without end.
+  @Test func madeUpCodesOfAPublicAppAreRefused() async throws {
+    try await gateway().run { client async throws in
+      let fields = Self.grant.merging(["client_id": "public"]) { $1 }
+      for _ in 0..<60 { #expect(isAuthenticated(try await client.form("/auth/openid/token", fields))) }
+      let answer = try await client.form("/auth/openid/token", fields)
+      #expect(answer.status == 429 && answer.header("Retry-After") != nil, "\(answer.text)")
+    }
+  }
+
+  /// Attack: somebody behind the address of an office makes up apps, until the access tokens of the office's users are
+  /// refused on all routes.
+  @Test func unknownAppsDoNotCountAsAccessTokens() async throws {
+    try await gateway().run { client async throws in
+      let wrong = [("Authorization", TestApp.basic("unknown", "x"))]
+      var last = 0
+      for _ in 0..<62 { last = try await client.form("/auth/openid/token", Self.grant, headers: wrong).status }
+      #expect(last == 429)
+      let lock = try await client.gateway.store.events(limit: 50).first { $0.kind == .locked }
+      #expect(lock?.detail["app"] == "(unknown app)")
+    }
+  }
+
   /// A code is bound to its app, its redirect URI and its verifier, and is used once.
   @Test(
     arguments: [
@@ -139,9 +163,12 @@ import Testing
   private static let url = "https://grafana.example.com/jwks.json"
   private static let key = P256.Signing.PrivateKey()
 
-  /// Publishes the key of the app.
-  private struct KeySite: WebClient {
+  /// Publishes the key of the app, unless it is down.
+  private final class KeySite: WebClient {
+    let isDown = Mutex(false)
+
     func send(_ request: WebRequest) async throws(WebFault) -> WebAnswer {
+      if isDown.withLock({ $0 }) { throw WebFault(reason: "no answer") }
       let point = Array(key.publicKey.rawRepresentation)
       let (x, y) = (Base64URL.encode(point[..<32]), Base64URL.encode(point[32...]))
       let jwk = #"{"kty":"EC","crv":"P-256","x":"\#(x)","y":"\#(y)","kid":"k"}"#
@@ -149,9 +176,9 @@ import Testing
     }
   }
 
-  private func gateway() throws -> HTTPGateway {
+  private func gateway(_ site: KeySite = KeySite()) throws -> HTTPGateway {
     try TestApp.gateway(
-      [TestApp.confidential(authentication: .keys(Self.url)), TestApp.confidential("other")], web: KeySite())
+      [TestApp.confidential(authentication: .keys(Self.url)), TestApp.confidential("other")], web: site)
   }
 
   private static func claims(_ client: Client, _ changes: [String: String] = [:]) -> [String: String] {
@@ -187,6 +214,29 @@ import Testing
         // Attack: an assertion is sent again.
         #expect(try await send(assertion, client)["error"] as? String == "invalid_client")
       }
+    }
+  }
+
+  /// Attack: a site that does not answer for a while keeps its app out. Or a thief of a key keeps the site from answering
+  /// after the app has withdrawn the key.
+  @Test func keysCountForADayWhileTheSiteIsDown() async throws {
+    let site = KeySite()
+    try await gateway(site).run { client async throws in
+      func answer() async throws -> String? {
+        try await send(try Self.signed(Self.claims(client)), client)["error"] as? String
+      }
+      #expect(try await answer() == "invalid_grant")
+      site.isDown.withLock { $0 = true }
+      for _ in 0..<3 {
+        client.gateway.clock.advance(by: .seconds(601))
+        #expect(try await answer() == "invalid_grant")
+        #expect(try await answer() == "invalid_grant", "after an attempt that failed")
+      }
+      client.gateway.clock.advance(by: .seconds(86_400))
+      #expect(try await answer() == "invalid_client")
+      client.gateway.clock.advance(by: .seconds(601))
+      site.isDown.withLock { $0 = false }
+      #expect(try await answer() == "invalid_grant")
     }
   }
 
