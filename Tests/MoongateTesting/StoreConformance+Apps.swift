@@ -193,7 +193,7 @@ extension StoreConformance {
       while try await bench.store.prune(at: bench.now) {}
       #expect(try await bench.appGrant("ag_2")?.grant.session == nil)
       var told: Set<String> = []
-      for _ in 0..<5 { for notice in try await bench.claimNotices() { told.insert(notice.grant) } }
+      for _ in 0..<10 { for notice in try await bench.claimNotices() { told.insert(notice.grant) } }
       #expect(told == Set((2...250).map { "ag_\($0)" }))
     },
     // Attack: a refresh token with `offline_access` is used after the account was locked and unlocked, or its
@@ -278,6 +278,25 @@ extension StoreConformance {
       #expect(try await bench.claimNotices().isEmpty)
       while try await bench.store.prune(at: bench.now) {}
       #expect(try await bench.appGrant("ag_1") == nil)
+    },
+    // Attack: an app that does not answer, with many ended sessions, keeps the other apps from being told.
+    StoreConformance("each app has its turn before another one has its second") { bench async throws in
+      for number in 1...20 {
+        try await bench.signIn("ac_\(number)", "se_\(number)")
+        try await bench.apply(
+          .putAppGrant(bench.grant("ag_\(number)", of: "ac_\(number)", session: "se_\(number)")))
+      }
+      for app in ["wiki", "mail"] {
+        try await bench.apply(.putAppGrant(bench.grant("ag_\(app)", of: "ac_20", session: "se_20", app: app)))
+      }
+      for number in 1...20 {
+        bench.clock.advance(by: .milliseconds(1))
+        try await bench.apply(.endSession(TokenHash(of: "se_\(number)".utf8)))
+      }
+      let claimed = try await bench.store.claimAppNotices(limit: 8, until: bench.now + .seconds(30), at: bench.now)
+      #expect(Set(claimed.map(\.grant)) == ["ag_1", "ag_2", "ag_wiki", "ag_mail"])
+      let next = try await bench.store.claimAppNotices(limit: 8, until: bench.now + .seconds(30), at: bench.now)
+      #expect(Set(next.map(\.grant)) == ["ag_3", "ag_4"])
     },
     StoreConformance("of several grants of one app and session, one tells the app, even if its tokens have expired") {
       bench async throws in

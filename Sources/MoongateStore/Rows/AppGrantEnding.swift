@@ -101,17 +101,24 @@ enum AppGrantEnding {
     ).contains { !$0.isEmpty }
   }
 
-  /// Claims due notices, at most `limit`.
+  /// Claims due notices, at most `limit`, and at most a quarter of them for one app.
+  ///
+  /// Attack: an app whose address does not answer, with a thousand ended sessions, keeps all other apps from being told.
+  /// Each app has its turn before another one has its second.
   ///
   /// The limit is a part of the text: PostgreSQL would take it for a tenth of the table and read all of it.
   static func claim(_ limit: Int, until end: Timestamp, at now: Timestamp, _ rows: some SQLTransaction) throws
     -> [AppNotice]
   {
     try sweep(at: now, rows)
+    let most = min(max(1, limit), stretch)
     let notices = try rows.rows(
       """
-      SELECT id, app, account, sid, notice_since, notice_tries FROM app_grant
-      WHERE notice_due <= ?1 ORDER BY notice_due LIMIT \(min(max(0, limit), stretch))\
+      SELECT id, app, account, sid, notice_since, notice_tries FROM app_grant WHERE notice_due <= ?1 AND id IN (
+        SELECT id FROM (
+          SELECT id, notice_due, row_number() OVER (PARTITION BY app ORDER BY notice_due, id) AS turn FROM app_grant
+          WHERE notice_due <= ?1) AS due
+        WHERE turn <= \((most + 3) / 4) ORDER BY turn, notice_due LIMIT \(most))\
       \(rows.dialect.words(sqlite: "", postgres: " FOR UPDATE SKIP LOCKED"))
       """, [SQLValue(now)]
     ).map {

@@ -82,6 +82,24 @@ private final class NoticedSite: WebClient {
     #expect(seconds == [0, 5, 15, 35, 75, 155, 315, 635, 1275, 2555])
   }
 
+  /// Attack: one app does not answer, and has so many ended sessions that no other app is told for minutes.
+  @Test func anAppThatDoesNotAnswerKeepsNoOtherWaiting() async throws {
+    let app = try Bench.app(signOutNotice: Self.url)
+    let other = try Bench.app("wiki", signOutNotice: "https://wiki.example.com/backchannel")
+    let bench = try await Bench(app, other)
+    let site = NoticedSite()
+    site.status = 0
+    for number in 0..<60 {
+      let session = try await bench.session()
+      _ = try await bench.tokens(number == 59 ? other : app, in: session)
+      bench.clock.advance(by: .milliseconds(1))
+      try await bench.apply(.endSession(session.session.token))
+    }
+    #expect(try await notices(bench, site).step())
+    #expect(site.requests.count { $0.url == "https://wiki.example.com/backchannel" } == 1)
+    #expect(site.requests.count { $0.url == Self.url } == 5)
+  }
+
   @Test func noticeOfAnAppWithoutAddressIsDropped() async throws {
     let app = try Bench.app(signOutNotice: Self.url)
     let bench = try await Bench(app)
