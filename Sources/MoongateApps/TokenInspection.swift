@@ -38,12 +38,12 @@ struct TokenInspection: Sendable {
     do throws(AppFault) {
       let token = try Self.token(exchange, try await sent())
       let granted = try await apps.live(access: token, exchange.appCall)
-      guard granted.scopes.contains(AppScope.openID), let snapshot = granted.live.snapshot else {
+      guard granted.scopes.contains(AppScope.openID), granted.live.account != nil else {
         throw .oauth(OAuthError("insufficient_scope", "the token has no scope openid", status: 403))
       }
       let claims: [AppClaim]
       do throws(PolicyFault) {
-        claims = try apps.claims(of: snapshot, scopes: granted.scopes, granted.app, exchange.appCall)
+        claims = try apps.claims(of: granted, exchange.appCall)
       } catch {
         throw .policy(error)
       }

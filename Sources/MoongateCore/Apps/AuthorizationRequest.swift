@@ -93,6 +93,10 @@ package struct AppSignIn: Codable, Sendable, Equatable {
   package let amr: [String]
   /// The steps that the session had passed. `require` is judged by them when the session is gone.
   package let passed: [PassedStep]
+  /// The client address of the user, whose bytes they are. Rules are judged by it, also when the app's server calls.
+  var address: [UInt8]?
+  /// The `User-Agent` of the user's browser, truncated.
+  var userAgent: String?
 
   package init(nonce: String?, authTime: Timestamp, aal: Int, amr: [String], passed: [PassedStep]) {
     self.nonce = nonce

@@ -24,7 +24,7 @@ extension Apps {
     guard let live, live.grant.isOpen(at: now), let app = call.generation.apps[live.grant.app] else {
       throw Self.invalidToken("The authorization has ended.")
     }
-    try demandLive(live, app, call, else: Self.invalidToken)
+    try demandLive(live, app, call, asking: Self.invalidToken)
     return AccessGranted(
       live: live, app: app, scopes: app.permitted(content.scopes), issuedAt: content.issuedAt,
       expiresAt: min(content.expiresAt, live.grant.expiresAt))
@@ -41,7 +41,7 @@ extension Apps {
     guard let found, found.grant.app == app.id, found.grant.refresh == given.hash, found.grant.isOpen(at: now) else {
       return nil
     }
-    do { try demandLive(found, app, call) } catch {
+    do { try demandLive(found, app, call, asking: Self.invalid) } catch {
       if case .oauth = error { return nil }
       throw error
     }

@@ -150,5 +150,7 @@ extension AppSignIn {
     self.init(
       nonce: nonce, authTime: session.session.authenticatedAt, aal: level ?? session.session.assuranceLevel,
       amr: apps.methods(of: last, call), passed: last)
+    address = call.client.address.bytes
+    userAgent = call.client.userAgent.map { String($0.prefix(256)) }
   }
 }

@@ -45,6 +45,13 @@ extension Apps {
     }
   }
 
+  /// The claims about the user of an access token.
+  package func claims(of granted: AccessGranted, _ call: AppCall) throws(PolicyFault) -> [AppClaim] {
+    guard let snapshot = granted.live.snapshot else { return [] }
+    return try claims(
+      of: snapshot, scopes: granted.scopes, granted.app, call.judged(by: granted.live.grant.signIn))
+  }
+
   /// The methods of the steps (RFC 8176), without duplicates.
   func methods(of steps: [PassedStep], _ call: AppCall) -> [String] {
     let registry = call.generation.registry ?? providers

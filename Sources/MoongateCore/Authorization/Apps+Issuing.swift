@@ -19,7 +19,8 @@ extension Apps {
     let now = clock.now()
     var claims: [AppClaim] = []
     if let snapshot = live.snapshot {
-      do { claims = try self.claims(of: snapshot, scopes: issue.scopes, app, call) } catch { throw .policy(error) }
+      let user = call.judged(by: live.grant.signIn)
+      do { claims = try self.claims(of: snapshot, scopes: issue.scopes, app, user) } catch { throw .policy(error) }
     }
     do {
       let access = try await accessToken(of: live.grant, issue, claims, app, call)

@@ -209,11 +209,14 @@ extension Apps {
   }
 
   /// Refuses a grant whose account or session no longer permits it, or whose rule is not met any more.
-  /// - Parameter error: what the app gets.
+  ///
+  /// Attack: an app asks for the claims of a refused user again and again, until the audit trail holds nothing else.
+  /// What only asks (userinfo, introspection) writes nothing.
+  /// - Parameter refusal: what the app gets; nil: `invalid_grant`, and a refusal by the app's rule is written.
   func demandLive(
-    _ live: LiveAppGrant, _ app: App, _ call: AppCall,
-    else error: (_ description: String) -> AppFault = Apps.invalid
+    _ live: LiveAppGrant, _ app: App, _ call: AppCall, asking refusal: ((_ description: String) -> AppFault)? = nil
   ) throws(AppFault) {
+    let error = refusal ?? Self.invalid
     let grant = live.grant
     guard grant.account != nil else {
       guard app.grants.contains(.clientCredentials) else { throw error("The app has no tokens of its own.") }
@@ -223,9 +226,9 @@ extension Apps {
     else { throw error("The account has changed or is locked.") }
     let isOffline = grant.isOffline && app.permitted(grant.scopes).contains(AppScope.offline)
     guard live.session != nil || isOffline else { throw error("The session has ended.") }
-    let verdict = verdict(app, snapshot, call)
+    let verdict = verdict(app, snapshot, call.judged(by: grant.signIn))
     guard verdict.isAllowed else {
-      refused(app, verdict, account: account.id, call)
+      if refusal == nil { refused(app, verdict, account: account.id, call) }
       throw error("The user may no longer use the app.")
     }
   }

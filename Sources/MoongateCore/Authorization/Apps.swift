@@ -11,6 +11,16 @@ package struct AppCall: Sendable {
     self.client = client
     self.decision = decision
   }
+
+  /// The call as rules judge it: by the client that has authorized the app. The app's server makes the call itself.
+  ///
+  /// Attack: `decide` lets only one network in, and a user of another one redeems the code by a server in the first; or
+  /// it lets the office in, and refuses all users because the app's server is elsewhere.
+  func judged(by signIn: AppSignIn) -> AppCall {
+    guard let address = signIn.address.flatMap({ ClientAddress(bytes: $0) }) else { return self }
+    let user = ClientFacts(address: address, userAgent: signIn.userAgent, isNewDevice: false)
+    return AppCall(generation: generation, client: user, decision: decision)
+  }
 }
 
 /// Why an operation of `Apps` failed.

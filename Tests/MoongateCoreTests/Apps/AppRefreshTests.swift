@@ -163,6 +163,58 @@ import Testing
     #expect(try await Bench.error { _ = try await bench.refresh(second.refresh, now) } == "invalid_grant")
   }
 
+  /// Attack: a thief has tokens by a copy of the session. The owner changes the password in that session, which goes on
+  /// with another token and ends all others. What apps got by it before ends too.
+  @Test(arguments: [false, true]) func newEpochEndsTokensOfTheSessionThatGoesOn(isOffline: Bool) async throws {
+    let app = try Bench.app()
+    let bench = try await Bench(app)
+    let session = try await bench.session()
+    let tokens = try await bench.tokens(app, scopes: isOffline ? Self.offline : ["openid"], in: session)
+    try await bench.apply(.raiseEpoch(account: Bench.account))
+    #expect(try await bench.store.session(session.session.token) != nil)
+    #expect(try await !bench.isLive(tokens.access))
+    #expect(try await Bench.error { _ = try await bench.refresh(tokens.refresh, app) } == "invalid_grant")
+  }
+
+  /// Attack: `decide` lets one network in. A user of another one redeems the code by a server in the first; or the
+  /// server is elsewhere, and no user gets in.
+  @Test func rulesSeeTheUserAndNotTheServer() async throws {
+    let (rule, claims) = (FunctionName("grafana.decide"), FunctionName("grafana.claims"))
+    let app = try Bench.app(decide: rule, claims: claims)
+    let bench = try await Bench(app)
+    let office = bench.address
+    bench.reload(app) {
+      $0.verdicts[rule] = { $0.client.address == office ? .allow : .deny("elsewhere") }
+      $0.appClaims[claims] = { facts in ["from": .text(facts.client.address.description)] }
+    }
+    let code = try await bench.code(app, in: try await bench.session())
+    let server = AppCall(
+      generation: bench.generations.current, client: ClientFacts(address: .unspecified, isNewDevice: false),
+      decision: DecisionID(from: SystemRandom()))
+    let first = try await bench.apps.redeem(
+      code, verifier: Bench.verifier, redirect: Bench.redirect, by: app, server)
+    #expect(try await bench.claims(first.idToken)["from"] == .text(office.description))
+    let second = try await bench.apps.refresh(
+      try #require(first.refresh).reveal(), scopes: nil, by: app, server)
+    let granted = try await bench.apps.live(access: second.access.reveal(), server)
+    #expect(try bench.apps.claims(of: granted, server).last?.value == .text(office.description))
+  }
+
+  /// Attack: an app asks for the claims of a refused user until the audit trail holds nothing else.
+  @Test func onlyARefusedRefreshIsWritten() async throws {
+    let rule = FunctionName("grafana.decide")
+    let app = try Bench.app(decide: rule)
+    let bench = try await Bench(app)
+    let tokens = try await bench.tokens(app, in: try await bench.session())
+    bench.reload(app) { $0.verdicts[rule] = { _ in .deny("elsewhere") } }
+    for _ in 0..<3 { #expect(try await !bench.isLive(tokens.access)) }
+    let refresh = try #require(tokens.refresh).reveal()
+    #expect(try await bench.apps.live(refresh: refresh, by: app, bench.call) == nil)
+    #expect(try await !bench.events().contains { $0.kind == .appRefused })
+    #expect(try await Bench.error { _ = try await bench.refresh(tokens.refresh, app) } == "invalid_grant")
+    #expect(try await bench.events().count { $0.kind == .appRefused } == 1)
+  }
+
   /// Attack: a step that must be passed within five minutes counts for an offline authorization forever.
   @Test func offlineAccessIsJudgedByWhatWasPassed() async throws {
     let app = try Bench.app(
