@@ -92,6 +92,7 @@ extension StoreConformance {
       try await bench.signIn("ac_2", "se_2")
       try await bench.apply(
         .putAppGrant(bench.grant("ag_of_2", of: "ac_2", session: "se_2")),
+        .putAppConnection(bench.connection("wiki")),
         .putAppGrant(bench.grant("ag_elsewhere", of: "ac_1", session: "se_1", app: "wiki")))
       for number in 0..<103 {
         bench.clock.advance(by: .milliseconds(1))
@@ -151,6 +152,7 @@ extension StoreConformance {
             .createAccount(
               bench.account(id, verified: id == "ac_1" ? [bench.phone()] : [], claimed: [bench.email()])),
             .putSession(bench.session("se_\(id.suffix(1))", of: id)),
+            .putAppConnection(bench.connection("grafana", of: id)),
             .putAppGrant(bench.grant("ag_\(id.suffix(1))", of: id, session: "se_\(id.suffix(1))")))
         }
         #expect(try await bench.store.apply(changes, at: bench.now) == .applied(locks: []), "\(name)")
@@ -301,6 +303,7 @@ extension StoreConformance {
     StoreConformance("of several grants of one app and session, one tells the app, even if its tokens have expired") {
       bench async throws in
       try await bench.signIn("ac_1", "se_1")
+      try await bench.apply(.putAppConnection(bench.connection("wiki")))
       for number in 1...3 {
         bench.clock.advance(by: .seconds(1))
         try await bench.apply(
@@ -363,8 +366,7 @@ extension StoreConformance {
       try await bench.signIn("ac_1", "se_1")
       try await bench.signIn("ac_2", "se_2")
       try await bench.apply(
-        .putAppConnection(bench.connection("grafana")), .putAppConnection(bench.connection("wiki")),
-        .putAppConnection(bench.connection("grafana", of: "ac_2")),
+        .putAppConnection(bench.connection("wiki")),
         .putAppGrant(bench.grant("ag_1", of: "ac_1", session: "se_1", isOffline: true)),
         .putAppGrant(bench.grant("ag_wiki", of: "ac_1", session: "se_1", app: "wiki")),
         .putAppGrant(bench.grant("ag_2", of: "ac_2", session: "se_2")))
@@ -375,6 +377,43 @@ extension StoreConformance {
       #expect(try await bench.claimNotices().map(\.grant) == ["ag_1"])
       for id in ["ag_wiki", "ag_2"] { #expect(try await bench.appGrant(id)?.grant.endedAt == nil) }
       #expect(try await bench.store.session(TokenHash(of: "se_1".utf8)) != nil)
+    },
+    // Attack: an app redeems the code of an authorization after the user has disconnected it, so that it has tokens
+    // and the user sees no app to disconnect.
+    StoreConformance("a grant of an authorization before the app was disconnected is not stored") {
+      bench async throws in
+      try await bench.signIn("ac_1", "se_1")
+      try await bench.signIn("ac_2", "se_2")
+      let grant = bench.grant("ag_1", of: "ac_1", session: "se_1", isOffline: true)
+      let elsewhere = bench.grant("ag_wiki", of: "ac_1", session: "se_1", app: "wiki")
+      #expect(try await bench.apply(.putAppGrant(elsewhere)) == .conflict(.sessionEnded), "never connected")
+      try await bench.apply(.endAppConnection(account: "ac_1", app: "grafana"))
+      #expect(try await bench.apply(.putAppGrant(grant)) == .conflict(.sessionEnded))
+      bench.clock.advance(by: .milliseconds(1))
+      try await bench.apply(.putAppConnection(bench.connection("grafana")))
+      #expect(try await bench.apply(.putAppGrant(grant)) == .conflict(.sessionEnded), "connected again since")
+      #expect(try await bench.appGrant("ag_1") == nil)
+      let again = bench.grant("ag_2", of: "ac_1", session: "se_1")
+      bench.clock.advance(by: .seconds(60))
+      try await bench.apply(.putAppConnection(bench.connection("grafana", scopes: ["openid"])))
+      #expect(try await bench.apply(.putAppGrant(again)) == .applied(locks: []), "connected all the time")
+    },
+    // Attack: the code is redeemed at one gateway while the user disconnects the app at another.
+    StoreConformance("an app that is disconnected while a grant is stored keeps no live grant") { bench async throws in
+      for round in 0..<20 {
+        let (account, session, grant) = ("ac_\(round)", "se_\(round)", "ag_\(round)")
+        try await bench.signIn(account, session)
+        let put = Change.putAppGrant(bench.grant(grant, of: account, session: session))
+        let results = try await bench.concurrently(2) {
+          [$0 == 0 ? put : .endAppConnection(account: account, app: "grafana")]
+        }
+        #expect(results[1] == .applied(locks: []))
+        if results[0] == .applied(locks: []) {
+          #expect(try await bench.appGrant(grant)?.grant.endedAt == bench.now)
+        } else {
+          #expect(results[0] == .conflict(.sessionEnded))
+        }
+      }
     },
   ]
 
@@ -432,12 +471,13 @@ extension StoreConformance {
 }
 
 extension StoreBench {
-  /// Creates the account, with a claim on an address, and a session.
+  /// Creates the account, with a claim on an address, a session and a connection to the app that grants are for.
   @discardableResult
   fileprivate func signIn(_ account: String, _ session: String) async throws -> Session {
     let session = self.session(session, of: account)
     let result = try await apply(
-      .createAccount(self.account(account, claimed: [email()])), .putSession(session))
+      .createAccount(self.account(account, claimed: [email()])), .putSession(session),
+      .putAppConnection(connection("grafana", of: account)))
     #expect(result == .applied(locks: []))
     return session
   }

@@ -149,6 +149,28 @@ extension StoreConformance {
         #expect(try await bench.store.sessions(of: "ac_1").isEmpty)
       }
     },
+    // Attack: a thief who holds a copy of the token has accounts merged at the moment at which the owner signs out, so
+    // that the session is the heir's when the sign-out looks for it.
+    StoreConformance("a session that moves to another account while it is ended ends") { bench async throws in
+      for round in 0..<40 {
+        let (id, account, heir) = ("se_\(round)", "ac_\(round)", "heir_\(round)")
+        let (old, new) = (TokenHash(of: "old \(round)".utf8), TokenHash(of: "new \(round)".utf8))
+        try await bench.apply(
+          .createAccount(bench.account(account)), .createAccount(bench.account(heir)),
+          .putSession(bench.session(id, of: account, token: "old \(round)")))
+        var moving = [Change.replaceSession(old, by: bench.session(id, of: heir, token: "new \(round)"))]
+        if round % 2 == 0 { moving.append(.absorbAccount(account, into: heir)) }
+        let results = try await withThrowingTaskGroup(of: ApplyResult.self) { group in
+          for changes in [moving, [.endSession(old)]] {
+            group.addTask { try await bench.store.apply(changes, at: bench.now) }
+          }
+          return try await group.reduce(into: []) { $0.append($1) }
+        }
+        #expect(results.contains(.applied(locks: [])))
+        #expect(try await bench.store.session(new) == nil)
+        for owner in [account, heir] { #expect(try await bench.store.sessions(of: owner).isEmpty) }
+      }
+    },
     StoreConformance("activity moves forward, never back, and revives no ended session") { bench async throws in
       let session = bench.session("se_1", of: "ac_1")
       let begun = bench.now

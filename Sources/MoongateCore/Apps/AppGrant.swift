@@ -18,6 +18,7 @@ package struct AppGrant: Sendable, Equatable {
   package let isOffline: Bool
   package let scopes: [String]
   package let signIn: AppSignIn
+  /// When the user authorized the app.
   package let createdAt: Timestamp
   package var usedAt: Timestamp
   /// The hash of the current refresh token; nil: it has none.

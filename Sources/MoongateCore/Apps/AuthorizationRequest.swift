@@ -63,12 +63,13 @@ package struct AuthorizationCode: Codable, Sendable, Equatable {
   /// The ID of the session.
   package let session: String
   package let signIn: AppSignIn
+  package let issuedAt: Timestamp
   package let expiresAt: Timestamp
 
   /// More than five parameters: one for each field.
   package init(
     grant: Grant, grantID: String, account: String, epoch: Int, session: String, signIn: AppSignIn,
-    expiresAt: Timestamp
+    issuedAt: Timestamp, expiresAt: Timestamp
   ) {
     self.grant = grant
     self.grantID = grantID
@@ -76,6 +77,7 @@ package struct AuthorizationCode: Codable, Sendable, Equatable {
     self.epoch = epoch
     self.session = session
     self.signIn = signIn
+    self.issuedAt = issuedAt
     self.expiresAt = expiresAt
   }
 

@@ -65,11 +65,11 @@ package final class AuditTrail: Sendable {
   package func record(_ event: AuditEvent) -> DecisionID {
     if event.kind == .refused { signIns?.note(refused: event) }
     return state.withLock { state in
-      guard event.kind == .refused else {
+      guard event.kind.quota == .refusals else {
         state.add(event)
         return event.id
       }
-      if let code = event.code { state.refusals[code, default: 0] += 1 }
+      if event.kind == .refused, let code = event.code { state.refusals[code, default: 0] += 1 }
       guard foldsFloods else {
         state.add(event)
         return event.id

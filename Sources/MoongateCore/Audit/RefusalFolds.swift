@@ -17,6 +17,7 @@ struct RefusalFolds: Sendable {
 
   /// The common properties of the refusals of a flood.
   private struct Key: Hashable {
+    let kind: AuditEvent.Kind
     let code: String?
     let provider: ProviderName?
     /// The policy rule that refused, or the reason that a page reported.
@@ -45,10 +46,10 @@ struct RefusalFolds: Sendable {
   /// Handles a refusal. Call `end(before:)` first.
   mutating func take(_ event: AuditEvent) -> Disposition {
     var key = Key(
-      code: event.code, provider: event.provider, rule: event.detail["rule"] ?? event.detail["reason"],
-      address: event.address.map(Self.counted))
+      kind: event.kind, code: event.code, provider: event.provider,
+      rule: event.detail["rule"] ?? event.detail["reason"], address: event.address.map(Self.counted))
     if seen[key] == nil, seen.count >= Self.maxKeys {
-      key = Key(code: event.code, provider: nil, rule: nil, address: nil, isShared: true)
+      key = Key(kind: event.kind, code: event.code, provider: nil, rule: nil, address: nil, isShared: true)
     }
     if let fold = folds[key] {
       folds[key]?.count = (fold.count ?? 1) + 1

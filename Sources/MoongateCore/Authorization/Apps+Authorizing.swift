@@ -19,13 +19,14 @@ extension Apps {
     }
     let now = clock.now()
     let signIn = AppSignIn(nonce: request.nonce, session, level: level(for: request, session), self, call)
+    let scopes = app.permitted(request.grant.scopes)
+    // Before the code, which must not be older than the connection.
+    let connecting = try await connecting(app, scopes, of: session.account.id, agreed: agreed, call)
     let code = code(for: request.grant, signIn, session, lifetime: Self.codeLifetime)
     let text: SecretText
     do { text = try keys.code(code) } catch { throw .store(StoreFault("a code could not be sealed")) }
-    let scopes = app.permitted(request.grant.scopes)
     try await apply(
-      [.requireEpoch(AccountVersion(session.account))]
-        + (try await connecting(app, scopes, of: session.account.id, agreed: agreed, call))
+      [.requireEpoch(AccountVersion(session.account))] + connecting
         + [
           .audit(
             event(
@@ -38,9 +39,10 @@ extension Apps {
   func code(for grant: Grant, _ signIn: AppSignIn, _ session: SessionSnapshot, lifetime: Duration)
     -> AuthorizationCode
   {
-    AuthorizationCode(
+    let now = clock.now()
+    return AuthorizationCode(
       grant: grant, grantID: AppGrant.newID(random), account: session.account.id, epoch: session.account.epoch,
-      session: session.session.id, signIn: signIn, expiresAt: clock.now() + lifetime)
+      session: session.session.id, signIn: signIn, issuedAt: now, expiresAt: now + lifetime)
   }
 
   /// The changes that connect the app to the account.

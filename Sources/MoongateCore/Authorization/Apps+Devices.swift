@@ -93,6 +93,8 @@ extension Apps {
         refused(app, verdict, account: session.account.id, call)
         throw .oauth(OAuthError("access_denied", "The user may not sign in to this app."))
       }
+      // Before the code, which must not be older than the connection.
+      let connecting = try await connecting(app, request.scopes, of: session.account.id, agreed: true, call)
       let code = code(
         for: Grant(device: request), AppSignIn(nonce: nil, session, level: nil, self, call), session,
         lifetime: request.expiresAt - now)
@@ -105,7 +107,7 @@ extension Apps {
             .appAuthorized, app.id, session.account.id, call,
             ["grant": code.grantID, "scopes": request.scopes.joined(separator: " "), "device": request.address])),
       ]
-      changes += try await connecting(app, request.scopes, of: session.account.id, agreed: true, call)
+      changes += connecting
     } else {
       changes = [.decideDevice(user: request.user, .denied)]
     }

@@ -47,7 +47,7 @@ extension Apps {
     let grant = AppGrant(
       id: code.grantID, app: app.id, account: code.account, session: code.session,
       sid: app.sessionName(code.session, keys: keys), epoch: code.epoch, isOffline: scopes.contains(AppScope.offline),
-      scopes: scopes, signIn: code.signIn, createdAt: now, usedAt: now, refresh: refresh?.hash,
+      scopes: scopes, signIn: code.signIn, createdAt: code.issuedAt, usedAt: now, refresh: refresh?.hash,
       expiresAt: now + lifetime)
     let live = LiveAppGrant(
       grant: grant, account: account, session: session.flatMap { now < $0.deadline ? $0 : nil })
@@ -62,7 +62,7 @@ extension Apps {
     switch try await asking({ () async throws(StoreFault) in try await store.apply(changes, at: now) }) {
     case .applied: break
     case .conflict(.codeSpent): throw Self.invalid("The code was used before.")
-    case .conflict: throw Self.invalid("The session has ended.")
+    case .conflict: throw Self.invalid("The session or the connection has ended.")
     }
     metrics.count(app.id, .issued)
     return tokens

@@ -115,11 +115,11 @@ package struct AuditEvent: Sendable, Equatable, Codable {
     /// The quota of the audit trail that the event counts against.
     package var quota: AuditQuota {
       switch self {
-      case .refused: .refusals
+      case .refused, .appRefused: .refusals
       // A flood can create as many accounts as `register` allows, and rename one any number of times.
       case .flowBegun, .codeSent, .deliveryFailed, .codeVerified, .stepSkipped, .client, .accountCreated,
         .accountRenamed, .deviceRemoved,
-        .sessionExtended, .tokenUsed, .secretUnchecked, .appAuthorized, .appRefreshed, .appRefused:
+        .sessionExtended, .tokenUsed, .secretUnchecked, .appAuthorized, .appRefreshed:
         .activity
       default: .security
       }

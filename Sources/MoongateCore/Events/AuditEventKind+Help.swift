@@ -52,7 +52,8 @@ extension AuditEvent.Kind {
     case .appConsented: "A user agreed that an app gets the scopes in `detail`."
     case .appRefreshed: "An app got new tokens for an authorization, which is in `detail`."
     case .appRevoked: "The tokens of an app ended before their time; `detail` says why."
-    case .appRefused: "`require` or `decide` of an app refused a user; `detail` has the reason, the rule and its place."
+    case .appRefused:
+      "`require` or `decide` of an app refused a user; `detail` has the reason, the rule and its place. A flood is stored as one event with a `count`."
     case .generationActive: "A generation of the configuration became active."
     case .generationRefused: "A changed configuration was refused; `detail` says why."
     case .reloadRequested: "An operator asked for a reload."

@@ -327,8 +327,8 @@ package enum Change: Sendable {
   /// Completes the import under this lease: from now on, `settleImport` lets its accounts be used and removes the
   /// claims of others on their verified identifiers, with the records of these providers.
   case completeImport(Lease, forgetting: Set<ProviderName>)
-  /// Stores a new grant. Conflicts if its account does not exist or is locked, if the account is in another epoch, or
-  /// if its session has ended.
+  /// Stores a new grant. Conflicts if its account does not exist or is locked, if the account is in another epoch, if
+  /// its session has ended, or if the account has not been connected to the app ever since the grant's creation.
   case putAppGrant(AppGrant)
   /// Replaces the refresh token of a grant; the replaced one becomes the previous one. Conflicts if the current one is
   /// another, or if the grant has ended. Updates the last use of its connection.

@@ -42,7 +42,7 @@ enum AppConnectionRows {
 
   /// Deletes the connection and ends its grants.
   static func end(_ app: String, of account: String, at now: Timestamp, _ rows: some SQLTransaction) throws {
-    // Grants first, as everywhere, so that no two transactions wait for each other.
+    // The account is locked (`PreparedChange`), so no other transaction ends or adds grants of the pair meanwhile.
     try AppGrantEnding.end(of: account, for: app, at: now, rows)
     try rows.run("DELETE FROM app_connection WHERE account = ?1 AND app = ?2", [.text(account), .text(app)])
   }

@@ -74,10 +74,16 @@ enum AppGrantRows {
   ///
   /// Attack: the session ends at another gateway at this moment, and that gateway does not see the new grant, so that
   /// nobody tells the app. The session's row is locked here, so the other one waits and then sees it.
+  ///
+  /// Attack: an app keeps its code back until the user has disconnected it. The connection is gone then, or younger
+  /// than the authorization if the user has connected the app again.
   private static func demand(_ grant: AppGrant, at now: Timestamp, _ rows: some SQLTransaction) throws {
     guard let account = grant.account else { return }
     try AccountRows.requireAvailable(account, rows)
     try AccountRows.requireEpoch(AccountVersion(id: account, epoch: grant.epoch), rows)
+    try rows.demand(
+      "SELECT 1 FROM app_connection WHERE account = ?1 AND app = ?2 AND created_at <= ?3",
+      [.text(account), .text(grant.app), SQLValue(grant.createdAt)], orElse: .sessionEnded)
     guard let session = grant.session else { return }
     try rows.demand(
       """

@@ -33,10 +33,25 @@ enum DomainTokenRows {
   }
 
   /// Ends the session that a token of any kind belongs to.
+  ///
+  /// Attack: the session moves to another account at the same moment, for example because accounts are merged.
+  /// Nothing is found under the account that was read first. `replaced_token` names the other one then.
   static func endSession(_ token: TokenHash, _ notifications: ChangeNotifications, _ rows: some SQLTransaction) throws {
-    guard let owner = try rows.row(owner, [.bytes(token.bytes)]) else { return }
-    let account = try owner.text(0)
-    let session: [SQLValue] = [.text(account), .text(try owner.text(1))]
+    var last: [String] = []
+    while let owner = try rows.row(owner, [.bytes(token.bytes)]) {
+      let (account, id) = (try owner.text(0), try owner.text(1))
+      if [account, id] == last { return }
+      last = [account, id]
+      if try end(id, of: account, notifications, rows) { return }
+    }
+  }
+
+  /// Ends a session.
+  /// - Returns: whether it existed.
+  private static func end(
+    _ id: String, of account: String, _ notifications: ChangeNotifications, _ rows: some SQLTransaction
+  ) throws -> Bool {
+    let session: [SQLValue] = [.text(account), .text(id)]
     notifications.add(sessionOf: account)
     // Attack: a thief has the token replaced at the same moment. The row that is deleted there is not found here any
     // more, and the new one not yet. Whoever replaces a token holds this lock until both are done.
@@ -49,6 +64,7 @@ enum DomainTokenRows {
     ])
     try rows.run("DELETE FROM replaced_token WHERE account = ?1 AND session = ?2", session)
     for row in ended.joined() { notifications.add(token: try row.bytes(0)) }
+    return !ended[1].isEmpty
   }
 
   /// Ends the domain tokens of all sessions of an account. The caller announces the account.

@@ -161,6 +161,19 @@ import Testing
     #expect(try await Bench.error { _ = try await bench.redeem(code, app) } == "invalid_grant")
   }
 
+  /// Attack: an app keeps its code back until the user has disconnected it, and perhaps connected it again.
+  @Test(arguments: [false, true]) func disconnectingEndsCodes(isConnectedAgain: Bool) async throws {
+    let app = try Bench.app()
+    let bench = try await Bench(app)
+    let session = try await bench.session()
+    let code = try await bench.code(app, scopes: ["openid", "offline_access"], in: session)
+    bench.clock.advance(by: .seconds(1))
+    try await bench.apply(.endAppConnection(account: Bench.account, app: app.id))
+    if isConnectedAgain { _ = try await bench.tokens(app, in: session) }
+    #expect(try await Bench.error { _ = try await bench.redeem(code, app) } == "invalid_grant")
+    #expect(try await bench.store.appConnections(of: Bench.account).count == (isConnectedAgain ? 1 : 0))
+  }
+
   /// Attack: a user who has left the group in the last minute keeps a code until being in the group again.
   @Test func groupIsJudgedAgainAtTheRedemption() async throws {
     let app = try Bench.app(requirement: AppRequirement(groups: GroupRequirement(anyOf: [Bench.staff])))

@@ -76,6 +76,24 @@ import Testing
     #expect(try await bench.apps.deviceRequest(typed: codes.user.reveal(), bench.call) == nil)
   }
 
+  /// Attack: a victim has allowed a device, regrets it and disconnects the app, and only then the device asks; or the
+  /// victim connects the app again before.
+  @Test(arguments: [false, true]) func disconnectingEndsWhatWasAllowed(isConnectedAgain: Bool) async throws {
+    let app = try app()
+    let bench = try await Bench(app)
+    let session = try await bench.session()
+    let codes = try await bench.apps.beginDevice(app, scopes: ["openid", "offline_access"], bench.call)
+    try await bench.apps.decideDevice(try await request(codes, bench), app, allowedBy: session, bench.call)
+    bench.clock.advance(by: .seconds(60))
+    try await bench.apply(.endAppConnection(account: Bench.account, app: app.id))
+    if isConnectedAgain {
+      let own = try await bench.apps.beginDevice(app, scopes: ["openid"], bench.call)
+      try await bench.apps.decideDevice(try await request(own, bench), app, allowedBy: session, bench.call)
+      #expect(try await poll(own, app, bench) == nil)
+    }
+    #expect(try await poll(codes, app, bench) == "invalid_grant")
+  }
+
   /// Attack: the device code of another app, or the user signs out before the device asks.
   @Test func codeIsBoundToItsAppAndItsSession() async throws {
     let (app, other) = (try app(), try app("other"))

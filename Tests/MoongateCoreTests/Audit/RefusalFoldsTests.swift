@@ -96,6 +96,30 @@ import Testing
     #expect(try await trail.events(limit: 1_000).count == RefusalFolds.singles + 2)
   }
 
+  /// Attack: somebody who was removed from a group lets an app ask for the claims without end, until the events of all
+  /// other users' sign-ins are no longer stored.
+  @Test func refusalsOfAppsAreFoldedByTheirRule() async throws {
+    let (trail, _) = try trail()
+    #expect(AuditEvent.Kind.appRefused.quota == .refusals)
+    let rules = ["grafana.require", "wiki.require"]
+    for rule in rules {
+      let ids = (0..<1_000).map { number in
+        trail.record(
+          AuditEvent(
+            id: DecisionID(text: "dc_\(rule)\(number)"), at: clock.now(), kind: .appRefused, account: "ac_1",
+            address: "192.0.2.1", detail: ["app": "app", "reason": "not_in_group", "rule": rule]))
+      }
+      for id in Set(ids) { #expect(try await trail.event(id)?.kind == .appRefused) }
+    }
+    let events = try await trail.events(limit: 1_000)
+    for rule in rules {
+      let own = events.filter { $0.detail["rule"] == rule }
+      #expect(own.count == RefusalFolds.singles + 1)
+      #expect(own.compactMap(\.count) == [1_000 - RefusalFolds.singles])
+    }
+    #expect(trail.refusals.isEmpty, "the codes of refusals are a closed set")
+  }
+
   /// Attack: a flood from more addresses than can be tracked.
   @Test func refusalsFromManyAddressesAreBounded() async throws {
     let (trail, store) = try trail()

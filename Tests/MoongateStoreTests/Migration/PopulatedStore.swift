@@ -81,7 +81,7 @@ enum PopulatedStore {
     _ = try await store.apply(
       [.replaceSession(TokenHash(of: "before".utf8), by: Self.session("after", of: account))], at: now)
     _ = try await store.apply(
-      [.putAppGrant(grant), .putAppConnection(connection), .putDeviceRequest(request, most: 10)], at: now)
+      [.putAppConnection(connection), .putAppGrant(grant), .putDeviceRequest(request, most: 10)], at: now)
     _ = try await store.putProviderValue(
       ProviderValue(place: place, sealed: [7, 0], expiresAt: now + .seconds(60)), ProviderValueRule(), at: now)
   }
