@@ -16,7 +16,7 @@ struct AuthorizationReader: Sendable {
 
   /// Finds the app and its redirect URI. Nothing is sent there before both are verified.
   ///
-  /// Attack: an open redirect, or a code for a stranger, by a redirect URI with user information, another case or
+  /// Attack: an open redirect, or a code for somebody else, by a redirect URI with user information, another case or
   /// encoding, a trailing dot, `..` or added parameters. Registered addresses are compared byte for byte.
   /// - Throws: a refusal for a page, which names nothing that the request does not.
   func target(_ fields: FormFields, _ exchange: Exchange) throws(Refusal) -> AnswerTarget {

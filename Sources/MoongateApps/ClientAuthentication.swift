@@ -98,7 +98,7 @@ struct ClientAuthentication: Sendable {
 
   /// Verifies the credentials of an app, unless too many wrong ones have come from the address for this app.
   ///
-  /// Attack: strangers lock an app out with wrong secrets. Attempts count for an address and an app together.
+  /// Attack: others lock an app out with wrong secrets. Attempts count for an address and an app together.
   private func guarded(
     _ app: App?, _ exchange: Exchange, _ isRight: (App) async throws(AppFault) -> Bool
   ) async throws(AppFault) -> App {

@@ -73,7 +73,7 @@ struct PublishedKey: Sendable {
 
 /// The published keys of apps, fetched when they are needed.
 ///
-/// Attack: a stranger sends assertions with key ids that do not exist, and the gateway fetches the keys of an app again
+/// Attack: somebody sends assertions with key ids that do not exist, and the gateway fetches the keys of an app again
 /// and again. They are fetched once at a time, and at most every ten seconds.
 final class ClientKeySets: Sendable {
   private struct Keys {

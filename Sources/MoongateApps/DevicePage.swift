@@ -7,8 +7,8 @@ import MoongateSDK
 /// 3.3).
 ///
 /// Attack: phishing with a code of the attacker's own device (RFC 8628 section 5.4). The page says which app has asked,
-/// when and from which address, warns of codes from others, and acts only after a button was pressed. A link can fill in
-/// the code and nothing else.
+/// when and from which address, warns of codes from others, and acts only after a button was pressed. A link can fill
+/// in the code and nothing else.
 ///
 /// Attack: guessing codes (RFC 8628 section 5.1). Wrong ones count in the ledger, and the page needs a session.
 struct DevicePage: Sendable {

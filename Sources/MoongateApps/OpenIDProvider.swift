@@ -3,8 +3,8 @@ import MoongateCore
 import MoongateHTTP
 import MoongateSDK
 
-/// The endpoints of Moongate as an OpenID provider (OpenID Connect Core 1.0), and their pages, for the apps of apps.lua.
-/// They exist while apps.lua has apps.
+/// The endpoints of Moongate as an OpenID provider (OpenID Connect Core 1.0), and their pages, for the apps of
+/// apps.lua. They exist while it has apps.
 package struct OpenIDProvider: AddedCalls {
   private let apps: Apps
   private let keys: KeyRing

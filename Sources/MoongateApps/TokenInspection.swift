@@ -85,8 +85,8 @@ struct TokenInspection: Sendable {
 
   // MARK: - Introspection
 
-  /// Attack: an app, or somebody with its secret, finds out what the tokens of other apps are worth. Tokens of others are
-  /// not active.
+  /// Attack: an app, or somebody with its secret, finds out what the tokens of other apps are worth. Tokens of others
+  /// are not active.
   private func introspect(_ request: ClientRequest) async throws(AppFault) -> Response {
     guard request.app.authentication != .none else {
       throw .oauth(OAuthError("invalid_client", "a public app cannot introspect", status: 401))

@@ -48,6 +48,18 @@ import Testing
     "while true do local ok, e = pcall(string.rep, 'x', -1, {}) end",
   ]
 
+  /// Attack: a function of a policy returns a large table, and the state keeps a copy outside the budget. Only a
+  /// function that may return a table has its result kept.
+  @Test func tableIsKeptOnlyWhereItIsAsked() throws {
+    let script = try Script("local t = {} for i = 1, 1000 do t[i] = 'x' end return t")
+    let loaded = clua_tree_count(script.state)
+    #expect(script.run() == .other("table"))
+    #expect(clua_tree_count(script.state) == loaded)
+    var (budget, value) = (Script.decisionBudget, clua_value())
+    #expect(clua_call_for_table(script.state, script.function, script.facts, &budget, &value) == CLUA_OK)
+    #expect(value.kind == CLUA_TABLE && clua_tree_count(script.state) > 1000)
+  }
+
   @Test(arguments: scripts) func isStoppedAndTheNextCallIsRight(_ body: String) throws {
     let script = try Script(body)
     let clock = ContinuousClock()

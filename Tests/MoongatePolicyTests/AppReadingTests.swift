@@ -104,12 +104,58 @@ import Testing
     ),
     (
       "return apps {\n  a = app { public = true, redirect_uris = { \"http://localhost:1/in\" } },\n  b = app { public = true, redirect_uris = { \"http://localhost:2/in\" } },\n}",
-      "apps.lua:3: b.redirect_uris[1]: \"http://localhost:2/in\" is also an address of `a`: give each app addresses of its own"
+      "apps.lua:3: b.redirect_uris[1]: \"http://localhost:2/in\" is also an address of `a`: give each public app addresses of its own"
     ),
   ]
 
   @Test(arguments: mistakes) func mistake(text: String, problem: String) throws {
     #expect(try TestFolder(["apps.lua": text]).problems() == [problem])
+  }
+
+  /// Programs on the user's machine have fixed addresses: two clusters of Kubernetes, each with a client id of its own.
+  @Test func appsThatTakeNoFlowsMayShareAnAddress() throws {
+    let text = """
+      return apps {
+        blue = app { public = true, redirect_uris = { "http://localhost:8000" }, require = { group = "ops" } },
+        green = app { public = true, redirect_uris = { "http://localhost:8000" }, require = { group = "ops" } },
+        flows = app { public = true, redirect_uris = { "http://localhost:8000" } },
+      }
+      """
+    let apps = try TestFolder([
+      "apps.lua": text, "accounts.lua": "return accounts { groups = { ops = members() } }",
+    ]).generation().apps
+    #expect(apps.apps.count == 3 && apps.app(receivingAt: "http://localhost:8000")?.id == "flows")
+  }
+
+  /// An app that demands what its users cannot do.
+  @Test(
+    arguments: [
+      (
+        "passed = \"phone_otp\"", nil,
+        "passed: sends users who have not passed `phone_otp` to the flow `step_up`, but flows/step_up.lua does not exist: they could never get access"
+      ),
+      (
+        "passed = \"phone_otp\"", "{ \"email_code\" }",
+        "passed: sends users who have not passed `phone_otp` to the flow `step_up`, which has no step of it: they could never get access"
+      ),
+      ("passed = \"phone_otp\"", "any_of { \"email_code\", \"phone_otp\" }", nil),
+      (
+        "factors = 9", "{ \"email_code\" }",
+        "factors: requires 9 factors, but no sign-in passes as many, also with the flow `step_up`: users could never get access"
+      ),
+      ("factors = 2", "{ \"email_code\" }", nil),
+    ] as [(String, String?, String?)])
+  func anAppThatNobodyReaches(_ requirement: String, _ steps: String?, _ warning: String?) throws {
+    let folder = try TestFolder([
+      "apps.lua": Self.one(
+        "public = true, redirect_uris = { \"com.example.app:/in\" },\nrequire = { \(requirement) },"),
+      "flows/step_up.lua": steps.map {
+        "return flow \"step_up\" { purpose = \"step_up\", account = \"existing\", steps = { \($0) } }"
+      },
+    ])
+    #expect(
+      try folder.generation().warnings.map(\.description)
+        == (warning.map { ["apps.lua:4: mobile.require.\($0)"] } ?? []))
   }
 
   @Test func misspelledFileIsReported() throws {

@@ -266,6 +266,22 @@ import Testing
       ])
   }
 
+  /// Attack: an app that has the same secret as another signs in as that one.
+  @Test func sharedSecretIsAWarning() throws {
+    let text = """
+      return apps {
+        grafana = app { secret = file "secrets/grafana", redirect_uris = { "https://grafana.example.com/in" } },
+        wiki = app { secret = file "secrets/wiki", redirect_uris = { "https://wiki.example.com/in" } },
+        notes = app { secret = file "secrets/notes", redirect_uris = { "https://notes.example.com/in" } },
+      }
+      """
+    let warnings = try Self.folder(
+      text, ["secrets/wiki": Self.secret + "\n", "secrets/notes": "another secret, of more than 32 characters"]
+    ).generation().warnings.map(\.description)
+    #expect(warnings.count == 1, "\(warnings)")
+    #expect(warnings.first?.contains("is also the secret of `") == true, "\(warnings)")
+  }
+
   @Test func changedSecretChangesTheGenerationButNotItsID() throws {
     let folder = try Self.folder(Self.apps(Self.plain))
     let before = try folder.generation()

@@ -36,6 +36,12 @@ import Testing
     #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path("secrets")) == ["grafana"])
   }
 
+  /// Attack on ourselves: an operator in the folder's group makes a secret that the gateway cannot read.
+  @Test func fileOfAnotherUserIsKept() {
+    #expect(SecretFile.canKeep(1000, as: 1000) && SecretFile.canKeep(1000, as: 0))
+    #expect(!SecretFile.canKeep(0, as: 1000) && !SecretFile.canKeep(1001, as: 1000))
+  }
+
   @Test func linkIsKept() throws {
     try folder.write("old", to: "elsewhere/secret")
     try FileManager.default.createSymbolicLink(

@@ -297,7 +297,7 @@
 ---@field audience? string[] the APIs that accept its access tokens, as in { "https://api.example.com" }; with `jwt`
 ---@field lifetimes? moongate.AppLifetimes the lifetimes of its tokens
 ---@field pkce? "required"|"optional" whether it may omit PKCE: `optional` only with a secret or keys (default: "required")
----@field subject? "public"|"pairwise" the `sub` of a user: `public` for the id of the account, or `pairwise` for an id that only this app knows (default: "public")
+---@field subject? "public"|"pairwise" the `sub` of a user: `public` for the id of the account, or `pairwise` for an id that only apps on the same host share (default: "public")
 
 ---Requirements on the session of an app: a group, a step, and a number of factors.
 ---@class (exact) moongate.AppRequirement

@@ -198,9 +198,12 @@ typedef enum {
 /// Adds `group.name` (or `name`) to the facts, read by `slot`.
 clua_status clua_facts_add(clua_state *state, int32_t facts, const char *path, int32_t slot, clua_fact_kind kind);
 
-/// Calls a kept function with the facts (-1: without facts). If the result is CLUA_TABLE, the tree functions above read
-/// it, until the next load or call.
+/// Calls a kept function with the facts (-1: without facts).
 clua_status clua_call(clua_state *state, int32_t function, int32_t facts, const clua_budget *budget,
+  clua_value *result);
+
+/// Likewise, but a table is a CLUA_TABLE, which the tree functions above read until the next load or call.
+clua_status clua_call_for_table(clua_state *state, int32_t function, int32_t facts, const clua_budget *budget,
   clua_value *result);
 
 /// More than five parameters: a tree is nodes, their number and a text.

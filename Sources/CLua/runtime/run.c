@@ -339,6 +339,7 @@ void clua_free(clua_state *S) {
 typedef struct {
   int32_t function, facts;
   clua_value *result;
+  bool keeps_table; // whether a table is kept as a tree; otherwise it is a CLUA_OTHER
 } call_request;
 
 void push_kept(lua_State *L, int32_t number) {
@@ -374,11 +375,14 @@ static int call_body(lua_State *L) {
       return 0;
     case LUA_TSTRING: result->kind = CLUA_STRING; break;
     case LUA_TTABLE:
+      // The tree is outside the budget, and stays: only a function that may return a table pays for one.
+      result->kind = CLUA_OTHER;
+      result->bytes = luaL_typename(L, -1);
+      result->length = strlen(result->bytes);
+      if (!request->keeps_table) return 0;
       S->node_count = S->text_count = 0;
       keep_result(L, S);
       result->kind = CLUA_TABLE;
-      result->bytes = luaL_typename(L, -1);
-      result->length = strlen(result->bytes);
       return 0;
     default: {
       tagged *value = to_tagged(L, -1);
@@ -439,13 +443,23 @@ static clua_status call_of_result(clua_state *S, int32_t function, lua_CFunction
   return status;
 }
 
-clua_status clua_call(clua_state *S, int32_t function, int32_t facts, const clua_budget *budget, clua_value *result) {
-  if (facts >= S->facts_count) {
+static clua_status call_with_facts(clua_state *S, call_request *request, const clua_budget *budget) {
+  if (request->facts >= S->facts_count) {
     snprintf(S->message, sizeof S->message, "unknown facts");
     return CLUA_ERROR;
   }
-  call_request request = {function, facts, result};
-  return call_of_result(S, function, call_body, &request, budget);
+  return call_of_result(S, request->function, call_body, request, budget);
+}
+
+clua_status clua_call(clua_state *S, int32_t function, int32_t facts, const clua_budget *budget, clua_value *result) {
+  call_request request = {function, facts, result, false};
+  return call_with_facts(S, &request, budget);
+}
+
+clua_status clua_call_for_table(clua_state *S, int32_t function, int32_t facts, const clua_budget *budget,
+  clua_value *result) {
+  call_request request = {function, facts, result, true};
+  return call_with_facts(S, &request, budget);
 }
 
 // More than five parameters: see CLua.h.

@@ -5,8 +5,8 @@ import MoongateSDK
 /// Deleted are the account, its identifiers, names, records and sessions, and its running flows. Audit events stay,
 /// without account, identifier, address and facts. Counters and timers are rows with keyed hashes that cannot be linked
 /// to a person; they stay until they expire, so that deleting an account does not escape a lock. The details of failed
-/// attempts, which tell operators whose lock it is, are deleted. A grant of an app, which has the account's ID, stays until
-/// the app was told that the session has ended, for a day at most.
+/// attempts, which tell operators whose lock it is, are deleted. A grant of an app, which has the account's ID, stays
+/// until the app has its notice that the session has ended, for a day at most.
 struct AccountDeletion: Sendable {
   let store: any Store
   let keys: KeyRing

@@ -72,7 +72,13 @@ package struct App: Sendable {
   }
 
   /// Whether flows that are begun by the API may send it their codes: a public app without a rule about its users.
-  var takesFlows: Bool { authentication == .none && requirement.isEmpty && decide == nil }
+  package var takesFlows: Bool { authentication == .none && requirement.isEmpty && decide == nil }
+
+  /// Whether users sign in to it. Another app gets tokens for itself alone.
+  package var signsUsersIn: Bool { !grants.isDisjoint(with: [.authorizationCode, .deviceCode]) }
+
+  /// Whether its refresh tokens may outlive the session of the user.
+  package var outlivesSessions: Bool { scopes.contains(AppScope.offline) && grants.contains(.refreshToken) }
 
   /// The path of the authorization endpoint, which is also `f.request.path` for the functions of an app.
   package static let requestPath = "/auth/openid/authorize"

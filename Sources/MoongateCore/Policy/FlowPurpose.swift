@@ -235,6 +235,14 @@ extension FlowDefinition {
   }
 }
 
+extension [String: FlowDefinition] {
+  /// As `PolicyGeneration.flow(for:)`.
+  package func flow(for purpose: FlowPurpose) -> FlowDefinition? {
+    if let usual = self[purpose.usualName], usual.purpose == purpose { return usual }
+    return values.filter { $0.purpose == purpose }.min { $0.name < $1.name }
+  }
+}
+
 extension PolicyGeneration {
   /// Whether a user without an account can create one with an identifier of a kind that the provider takes.
   package func registers(identifiersOf provider: ProviderName, by providers: ProviderRegistry) -> Bool {
@@ -251,10 +259,7 @@ extension PolicyGeneration {
   package func purpose(of flow: String) -> FlowPurpose { flows[flow]?.purpose ?? .signIn }
 
   /// The flow for a purpose. If there are several, the one with the usual name, otherwise the first by name.
-  package func flow(for purpose: FlowPurpose) -> FlowDefinition? {
-    if let usual = flows[purpose.usualName], usual.purpose == purpose { return usual }
-    return flows.values.filter { $0.purpose == purpose }.min { $0.name < $1.name }
-  }
+  package func flow(for purpose: FlowPurpose) -> FlowDefinition? { flows.flow(for: purpose) }
 
   /// The name of the flow for a purpose; without one, its usual name, which no flow of this purpose has.
   package func flowName(for purpose: FlowPurpose) -> String { flow(for: purpose)?.name ?? purpose.usualName }

@@ -11,6 +11,16 @@ extension TableShape {
     ])
 }
 
+extension AppTable {
+  /// Why no user can sign in to an app with this client id; nil if users can.
+  func problem(ofSigningInTo id: String) -> String? {
+    guard let app = self[id] else {
+      return "apps.lua defines no app \"\(id)\"\(Suggestion.phrase(for: id, among: apps.map(\.id)))"
+    }
+    return app.signsUsersIn ? nil : "no user signs in to the app \"\(id)\": its only grant is `client_credentials`"
+  }
+}
+
 extension CaseReader {
   /// Reads `app "grafana"` and `app "grafana" { scopes = { "openid" } }`.
   func appSignIn(_ node: LuaNode, _ body: LuaNode?) -> PolicyCase.AppSignInSetup? {
@@ -19,16 +29,24 @@ extension CaseReader {
       return nil
     }
     guard let id = Field.text(node, "app", problems) else { return nil }
-    if let apps, !apps.contains(id) {
-      problems.add(node.location, "app", "apps.lua defines no app \"\(id)\"\(Suggestion.phrase(for: id, among: apps))")
+    if let problem = apps?.problem(ofSigningInTo: id) {
+      problems.add(node.location, "app", problem)
       return nil
     }
     var setup = PolicyCase.AppSignInSetup(app: id)
     guard let body else { return setup }
     guard let reader = TableReader(body, .caseAppSignIn, path: "app", problems: problems) else { return nil }
-    setup.scopes = reader.explicitValue("scopes").flatMap {
-      Field.texts($0, reader.path("scopes"), problems)?.map(\.text)
+    let path = reader.path("scopes")
+    let scopes = reader.explicitValue("scopes").flatMap { Field.texts($0, path, problems) }
+    if let app = apps?[id] {
+      for item in scopes ?? [] where !app.scopes.contains(item.text) {
+        let known = app.scopes.sorted()
+        problems.add(
+          item.node.location, path,
+          "`\(id)` may not ask for the scope \"\(item.text)\"\(Suggestion.phrase(for: item.text, among: known))")
+      }
     }
+    setup.scopes = scopes?.map(\.text)
     return setup
   }
 

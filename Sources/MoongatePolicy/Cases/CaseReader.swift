@@ -14,8 +14,8 @@ struct CaseReader {
   var groups: [GroupName: GroupDefinition]? = [:]
   /// The statements of guarantees.lua; nil if it could not be read.
   var statements: [String]? = []
-  /// The client ids of apps.lua; nil if it could not be read.
-  var apps: [String]? = []
+  /// The apps of apps.lua; nil if it could not be read.
+  var apps: AppTable? = AppTable.none
   /// Collects the flows that do not exist; nil for shipped cases.
   var missing: MissingFlows?
   let providers: ProviderCatalog

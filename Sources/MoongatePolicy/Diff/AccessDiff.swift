@@ -133,7 +133,7 @@ package struct AccessDiff: Sendable, Encodable {
     }
 
     func access(app id: String, _ groups: [GroupName]) -> Access {
-      guard let app = generation.apps[id] else { return Access(location: nil, admitted: []) }
+      guard let app = generation.apps[id], app.signsUsersIn else { return Access(location: nil, admitted: []) }
       let request = RequestFacts(
         method: "GET", host: generation.gateway.publicURL.host, path: App.requestPath, query: "")
       let rule = AccessRule(groups: app.requirement.groups, steps: app.requirement.steps, decide: app.decide)

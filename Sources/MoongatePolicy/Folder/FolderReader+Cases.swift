@@ -13,7 +13,7 @@ extension FolderReader {
       if let node = lua.read(file, constructor: "tests", example: "tests { … }")?.first {
         let reader = CaseReader(
           flows: flowNames, absent: selection.absentFlows, host: gateway?.publicURL.host,
-          groups: groups == nil ? nil : accounts.groups, statements: statements, apps: appNames, missing: missing,
+          groups: groups == nil ? nil : accounts.groups, statements: statements, apps: readableApps, missing: missing,
           providers: catalog, problems: problems)
         cases += selection.playable(reader.read(node), problems)
       }

@@ -49,11 +49,45 @@ extension FolderReader {
       guard case .passed(let provider, _)? = route.requirement else { continue }
       let flow = flows[route.stepUpFlow]
       if flow?.steps.contains(where: { $0.choices.contains(provider) }) ?? false { continue }
-      let why = flow == nil ? "but flows/\(route.stepUpFlow).lua does not exist" : "which has no step of it"
       problems.warn(
         route.location, "require.passed",
-        "sends users who have not passed `\(provider)` to the flow `\(route.stepUpFlow)`, \(why): they could never get access"
+        Self.deadEnd("passed `\(provider)`", flow: route.stepUpFlow, exists: flow != nil))
+    }
+  }
+
+  private static func deadEnd(_ deed: String, flow: String, exists: Bool) -> String {
+    let why = exists ? "which has no step of it" : "but flows/\(flow).lua does not exist"
+    return "sends users who have not \(deed) to the flow `\(flow)`, \(why): they could never get access"
+  }
+
+  /// Warns of an app that requires a provider, or more factors, than a sign-in and its step-up flow have.
+  func warnOfUnreachableApps() {
+    let stepUp = flows.flow(for: .stepUp)
+    let name = stepUp?.name ?? FlowPurpose.stepUp.usualName
+    for app in apps.apps where app.signsUsersIn {
+      let location = app.locations["require"] ?? SourceLocation(file: "apps.lua", line: 0)
+      for case .passed(let provider, _) in app.requirement.steps
+      where !(stepUp?.steps.contains { $0.choices.contains(provider) } ?? false) {
+        problems.warn(
+          location, "\(app.id).require.passed",
+          Self.deadEnd("passed `\(provider)`", flow: name, exists: stepUp != nil))
+      }
+      guard let factors = app.requirement.factors, mostFactors(with: stepUp) < factors else { continue }
+      problems.warn(
+        location, "\(app.id).require.factors",
+        "requires \(factors) factors, but no sign-in passes as many, also with the flow `\(name)`: users could never get access"
       )
     }
+  }
+
+  /// The most factors that a session can have passed.
+  private func mostFactors(with stepUp: FlowDefinition?) -> Int {
+    let added = Set((stepUp?.steps ?? []).flatMap(\.choices)).union(accounts.signIn.flatMap(\.choices))
+    return flows.values.filter { !$0.purpose.needsSession }.map { flow in
+      let own = Set(flow.steps.flatMap(\.choices))
+      let all = own.union(added)
+      let isMulti = all.contains { catalog.descriptor($0.rawValue)?.mayProveSeveralFactors ?? false }
+      return max(min(all.count, min(own.count, flow.steps.count) + added.count), isMulti ? 2 : 0)
+    }.max() ?? 0
   }
 }

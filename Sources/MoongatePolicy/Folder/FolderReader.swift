@@ -60,6 +60,7 @@ struct FolderReader {
     addNamedFiles()
     readRoutes()
     readGuarantees()
+    if problems.all.isEmpty { warnOfUnreachableApps() }
     let cases = readCases()
     reportUnread()
     checkAcrossFiles()
@@ -139,10 +140,9 @@ struct FolderReader {
     ReservedClaims(functions: functions, problems: problems).check(apps.apps.compactMap(\.claims), lua.sources)
   }
 
-  /// The client ids that other files may name; nil if apps.lua has problems.
-  var appNames: [String]? {
-    unreadable.contains("apps.lua") || problems.all.contains { $0.location.file == "apps.lua" }
-      ? nil : apps.apps.map(\.id)
+  /// The apps that other files may name; nil if apps.lua has problems.
+  var readableApps: AppTable? {
+    unreadable.contains("apps.lua") || problems.all.contains { $0.location.file == "apps.lua" } ? nil : apps
   }
 
   /// Adds the files that gateway.lua and apps.lua name to what the generation depends on.
@@ -177,7 +177,7 @@ struct FolderReader {
     guard let file = files.file("guarantees.lua"),
       let node = lua.read(file, constructor: "guarantees", example: "guarantees { … }")?.first
     else { return }
-    guarantees = GuaranteeReader(catalog: catalog, groups: groups, apps: appNames, problems: problems).read(node)
+    guarantees = GuaranteeReader(catalog: catalog, groups: groups, apps: readableApps, problems: problems).read(node)
   }
 
   /// Checks that need several files.

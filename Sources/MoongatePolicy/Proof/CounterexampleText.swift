@@ -15,7 +15,7 @@ struct CounterexampleText {
   }
 
   /// A counterexample with a session that a route or an app accepts.
-  func sentences(of session: SessionState, passing pass: SessionPass, age: (ProviderName) -> Duration) -> String {
+  func sentences(of session: SessionState, passing pass: SessionPass, age: (ProviderName) -> Duration?) -> String {
     sentences(of: session, passing: pass, lack: lack(session.passed, age))
   }
 
@@ -73,7 +73,7 @@ struct CounterexampleText {
   }
 
   /// The part of the demand that the session does not meet.
-  private func lack(_ passed: [ProviderName], _ age: (ProviderName) -> Duration) -> String {
+  private func lack(_ passed: [ProviderName], _ age: (ProviderName) -> Duration?) -> String {
     if !demand.isMet(passed, age: { _ in .zero }) {
       if !demand.passed.isEmpty, Set(demand.passed).isDisjoint(with: passed) {
         return demand.passed.count == 1
@@ -86,7 +86,11 @@ struct CounterexampleText {
         ? count : "\(count), because \(alternatives(independent)) alone can reset \(list(implied))"
     }
     let late = demand.passed.filter(passed.contains)
-    return "it can have passed \(alternatives(late)) up to \((late.map(age).max() ?? .zero).asWritten) ago"
+    let ages = late.compactMap(age)
+    guard ages.count == late.count else {
+      return "it can have passed \(alternatives(late)) any time ago: tokens outlive it (`offline_access`)"
+    }
+    return "it can have passed \(alternatives(late)) up to \((ages.max() ?? .zero).asWritten) ago"
   }
 
   private func facts(_ session: SessionState) -> String {

@@ -85,7 +85,7 @@ package struct EntryPointTable: Sendable {
 extension EntryPointTable {
   private static func apps(of generation: any PolicyGeneration, _ registry: ProviderRegistry) -> [AppEntryPoint] {
     let budget = ProofBudget()
-    let apps = generation.apps.apps
+    let apps = generation.apps.apps.filter(\.signsUsersIn)
     guard !apps.isEmpty, let generation = generation as? Generation,
       let functions = try? FunctionOutcomes(generation, registry, budget)
     else { return [] }

@@ -81,6 +81,7 @@ package struct GuaranteeProver {
       return try search.refutation(of: guarantee.demand, pattern, reached)
     case .app(let id):
       guard let app = generation.apps[id] else { return "covers no app: apps.lua defines no `\(id)`" }
+      if let problem = generation.apps.problem(ofSigningInTo: id) { return "covers no session: \(problem)" }
       let search = RouteSearch(sessions: sessions, functions: functions, routes: [])
       return try search.refutation(of: guarantee.demand, [SessionGate(app)])
     }

@@ -7,6 +7,8 @@ struct SessionGate {
   let steps: [Requirement]
   let factors: Int?
   let decide: FunctionName?
+  /// Whether it accepts a session that has ended: refreshed tokens are judged by what that session has passed.
+  let outlivesSessions: Bool
   /// What a session does here, as in "passes the route at routes.lua:3 (GET /admin)".
   let deed: String
 
@@ -15,6 +17,7 @@ struct SessionGate {
     steps = [route.requirement].compactMap(\.self)
     factors = nil
     decide = route.decide
+    outlivesSessions = false
     deed = "passes the route at \(route.location) (\(request.text))"
   }
 
@@ -23,13 +26,19 @@ struct SessionGate {
     steps = app.requirement.steps
     factors = app.requirement.factors
     decide = app.decide
+    outlivesSessions = app.outlivesSessions
     deed = "may sign in to the app `\(app.id)`\(app.locations[""].map { " (\($0))" } ?? "")"
   }
 
-  /// The maximum time since the provider was passed, as it is required here; nil if it is not.
-  func mostAge(of provider: ProviderName) -> Duration? {
-    for case .passed(provider, let within?) in steps { return within }
-    return nil
+  /// The maximum time since the provider was passed; nil: there is none.
+  ///
+  /// Attack: a session ends after hours, but `offline_access` keeps tokens for months that only what was passed in it
+  /// has authorised. Its lifetime proves nothing about such an app.
+  func mostAge(of provider: ProviderName, in session: SessionState) -> Duration? {
+    for case .passed(provider, let within?) in steps {
+      return outlivesSessions ? within : min(session.oldest, within)
+    }
+    return outlivesSessions ? nil : session.oldest
   }
 }
 
@@ -79,7 +88,7 @@ struct RouteSearch {
           found = "does not hold. \(text.sentences(of: session, passing: lacking, outside: group))"
           return false
         }
-        let age = { (provider: ProviderName) in min(session.oldest, gate.mostAge(of: provider) ?? session.oldest) }
+        let age = { (provider: ProviderName) in gate.mostAge(of: provider, in: session) }
         if !demand.isMet(session.passed, age: age) {
           found = "does not hold. \(text.sentences(of: session, passing: passing, age: age))"
           return false

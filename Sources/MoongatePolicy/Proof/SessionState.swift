@@ -58,13 +58,14 @@ extension SessionDemand {
   }
 
   /// Whether a session that passed these providers meets the demand.
-  /// - Parameter age: the maximum time since a provider was passed.
-  package func isMet(_ passed: [ProviderName], age: (ProviderName) -> Duration) -> Bool {
+  /// - Parameter age: the maximum time since a provider was passed; nil: there is none.
+  package func isMet(_ passed: [ProviderName], age: (ProviderName) -> Duration?) -> Bool {
     if let factors, independent(passed).count < factors { return false }
     guard !self.passed.isEmpty else { return true }
     return self.passed.contains { provider in
       guard passed.contains(provider) else { return false }
-      return within.map { age(provider) <= $0 } ?? true
+      guard let within else { return true }
+      return age(provider).map { $0 <= within } ?? false
     }
   }
 }

@@ -16,10 +16,11 @@ struct AppReader {
   func read(_ node: LuaNode, functions: inout FunctionTable) -> AppTable {
     guard let reader = TableReader(node, nil, path: "", problems: problems) else { return .none }
     var apps: [App] = []
-    var owners: [String: String] = [:]
+    var (owners, secretOwners): ([String: String], [String: String]) = ([:], [:])
     for id in reader.names {
       guard let entry = reader.explicitValue(id), let app = read(entry, id: id, functions: &functions) else { continue }
       reportShared(app, &owners)
+      warnOfSharedSecret(app, &secretOwners)
       apps.append(app)
     }
     return AppTable(apps, own: own)
@@ -222,16 +223,31 @@ struct AppReader {
 
   // MARK: several apps
 
-  /// Reports redirect URIs that an earlier app has too: a code that is sent there has no certain owner.
+  /// Reports redirect URIs that an earlier app has too, if flows of the API, which name no app, may send both their
+  /// codes: such a code has no certain owner. OpenID Connect names the app in each request, and binds the code to it.
   /// - Parameter owners: the apps by their addresses, loopback addresses without their port.
   private func reportShared(_ app: App, _ owners: inout [String: String]) {
+    guard app.takesFlows else { return }
     for (index, uri) in app.redirectURIs.enumerated() {
       let other = owners.updateValue(app.id, forKey: AppAddressReader.key(of: uri))
       guard let other, other != app.id else { continue }
       problems.add(
         app.locations["redirect_uris"] ?? SourceLocation(file: "apps.lua", line: 0),
         "\(app.id).redirect_uris[\(index + 1)]",
-        "\"\(uri.text)\" is also an address of `\(other)`: give each app addresses of its own")
+        "\"\(uri.text)\" is also an address of `\(other)`: give each public app addresses of its own")
     }
+  }
+
+  /// Warns of a secret that an earlier app has too.
+  ///
+  /// Attack: an app signs in as another one, and gets its users' claims and the tokens of its grants.
+  /// - Parameter owners: the apps by their secrets.
+  private func warnOfSharedSecret(_ app: App, _ owners: inout [String: String]) {
+    guard case .secret(let secret) = app.authentication else { return }
+    guard let other = owners.updateValue(app.id, forKey: secret.reveal()) else { return }
+    problems.warn(
+      app.locations["secret"] ?? SourceLocation(file: "apps.lua", line: 0), "\(app.id).secret",
+      "is also the secret of `\(other)`, so each of them can claim to be the other: `moongate app secret \(app.id)` writes a new one"
+    )
   }
 }

@@ -6,8 +6,8 @@ struct GuaranteeReader {
   let catalog: ProviderCatalog
   /// The groups of accounts.lua; nil if it could not be read.
   let groups: Set<GroupName>?
-  /// The client ids of apps.lua; nil if it could not be read.
-  let apps: [String]?
+  /// The apps of apps.lua; nil if it could not be read.
+  let apps: AppTable?
   let problems: Problems
 
   private static let example = "guarantee \"administration takes two factors\" { route = \"/admin/**\", factors = 2 }"
@@ -163,9 +163,7 @@ struct GuaranteeReader {
     refuse(["route", "host", "account", "client", "session"], beside: "app", reader)
     let demand = readGatedDemand(reader)
     guard let node = reader.explicitValue("app"), let id = Field.text(node, "app", problems) else { return nil }
-    if let apps, !apps.contains(id) {
-      problems.add(node.location, "app", "apps.lua defines no app \"\(id)\"\(Suggestion.phrase(for: id, among: apps))")
-    }
+    if let problem = apps?.problem(ofSigningInTo: id) { problems.add(node.location, "app", problem) }
     return demand.map { (.app(id), $0) }
   }
 

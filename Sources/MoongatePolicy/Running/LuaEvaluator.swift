@@ -145,8 +145,10 @@ final class LuaEvaluator: PolicyEvaluator {
 
   // MARK: calls
 
+  /// - Parameter keepsTable: whether a returned table can be read from the state afterwards.
   private func call<Result>(
-    _ name: FunctionName, _ facts: borrowing Facts, _ read: (clua_value, SourceLocation) throws(PolicyFault) -> Result
+    _ name: FunctionName, _ facts: borrowing Facts, keepsTable: Bool = false,
+    _ read: (clua_value, SourceLocation) throws(PolicyFault) -> Result
   ) throws(PolicyFault) -> Result {
     guard let function = functions[name] else {
       throw PolicyFault(kind: .error, location: nil, message: "unknown function \(name)")
@@ -154,7 +156,7 @@ final class LuaEvaluator: PolicyEvaluator {
     clamped = nil
     (spent, cycle) = (0, nil)
     answers.box.forgetGroups()
-    let value = try run(function, facts)
+    let value = try run(function, facts, keepsTable: keepsTable)
     do throws(PolicyFault) { return try read(value, function.location) } catch {
       throw PolicyFault(kind: error.kind, location: error.location, message: redacted(error.message, facts))
     }
@@ -163,10 +165,11 @@ final class LuaEvaluator: PolicyEvaluator {
   /// Runs a function, and again with the groups of `f.account.groups` that it has read, until it has all of them.
   /// Functions are pure, so the last run decides.
   /// - Parameter open: the groups that are being computed, the outermost first.
-  private func run(_ function: Loaded, _ facts: borrowing Facts, computing open: [String] = []) throws(PolicyFault)
-    -> clua_value
-  {
+  private func run(
+    _ function: Loaded, _ facts: borrowing Facts, keepsTable: Bool = false, computing open: [String] = []
+  ) throws(PolicyFault) -> clua_value {
     let box = answers.box
+    let call = keepsTable ? clua_call_for_table : clua_call
     while true {
       box.limits = function.limits
       box.forgetReads()
@@ -175,7 +178,7 @@ final class LuaEvaluator: PolicyEvaluator {
       let status = withUnsafePointer(to: facts) { facts in
         box.facts = facts
         defer { box.facts = nil }
-        return clua_call(state.pointer, function.number, function.facts, &budget, &value)
+        return call(state.pointer, function.number, function.facts, &budget, &value)
       }
       spent += clua_steps_used(state.pointer)
       let missing = box.missing.sorted()
@@ -324,7 +327,7 @@ final class LuaEvaluator: PolicyEvaluator {
   }
 
   func appClaims(of function: FunctionName, given facts: Facts) throws(PolicyFault) -> [String: JSONClaim] {
-    try call(function, facts) { value, location throws(PolicyFault) in
+    try call(function, facts, keepsTable: true) { value, location throws(PolicyFault) in
       // `if … then return { … } end` without an `else` returns nothing.
       if value.kind == CLUA_NIL { return [:] }
       guard value.kind == CLUA_TABLE else {

@@ -201,7 +201,7 @@ extension TableShape {
       .choice("pkce", AppPKCE.self, "whether it may omit PKCE: `optional` only with a secret or keys", .required),
       .choice(
         "subject", AppSubject.self,
-        "the `sub` of a user: `public` for the id of the account, or `pairwise` for an id that only this app knows",
+        "the `sub` of a user: `public` for the id of the account, or `pairwise` for an id that only apps on the same host share",
         .public),
     ])
 

@@ -68,8 +68,8 @@ struct StoreCheck: SnapshotWork {
     ) { "identifiers stored twice for one account: \($0)" },
     orphans("identifier", "identifiers"), orphans("provider_record", "providers' records"),
     orphans("session", "sessions"), orphans("app_connection", "connected apps"),
-    // Attack on ourselves: a way to end a session forgets the apps. Each grant of a session is looked at when the session
-    // would expire at the latest.
+    // Attack on ourselves: a way to end a session forgets the apps. Each grant of a session is looked at when the
+    // session would expire at the latest.
     Rule(sql: "SELECT count(*) FROM app_grant WHERE session IS NOT NULL AND (account IS NULL OR session_due IS NULL)") {
       "grants of apps whose sessions are not watched: \($0)"
     },

@@ -36,8 +36,8 @@ enum AppGrantEnding {
   /// Ends the grants of an account whose sessions no longer exist, and all of an account that was locked, deleted or
   /// raised to another epoch. Called at the end of each transaction that may have done so.
   ///
-  /// Attack: an app keeps a user signed in whose session was ended, because one of the ways to end it has forgotten the
-  /// apps. No way has to remember them: the sessions that are there decide.
+  /// Attack: an app keeps a user signed in after the session was ended, because one of the ways to end it has forgotten
+  /// the apps. No way has to remember them: the sessions that are there decide.
   static func settle(_ account: String, at now: Timestamp, _ rows: some SQLTransaction) throws {
     let arguments = [SQLValue(now), .text(account)]
     try rows.run(

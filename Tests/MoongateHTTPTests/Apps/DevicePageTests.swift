@@ -145,8 +145,8 @@ import Testing
     }
   }
 
-  /// Attack: guessing the codes of other people's devices (RFC 8628 section 5.1). After too many wrong ones, a right one
-  /// is refused too.
+  /// Attack: guessing the codes of other people's devices (RFC 8628 section 5.1). After too many wrong ones, a right
+  /// one is refused too.
   @Test func guessesAreLimited() async throws {
     try await gateway(try .asking()).run { client in
       let codes = try await asks(client)

@@ -22,6 +22,7 @@ import Testing
         public = true, redirect_uris = { "https://wiki.example.com/in" },
         decide = function(f) if f.session.groups.ops then return allow end return deny "ops_only" end,
       },
+      billing = app { keys = "https://billing.example.com/jwks.json", grants = { "client_credentials" } },
     }
     """
 
@@ -79,6 +80,13 @@ import Testing
   @Test(arguments: [
     ("app \"grafanna\"", "1: app: apps.lua defines no app \"grafanna\"; did you mean `grafana`?"),
     ("app { public = true }", "1: app: in a case, name an app of apps.lua, as in app \"grafana\""),
+    (
+      "app \"billing\"", "1: app: no user signs in to the app \"billing\": its only grant is `client_credentials`"
+    ),
+    (
+      "app \"grafana\" { scopes = { \"opnid\" } }",
+      "1: app.scopes: `grafana` may not ask for the scope \"opnid\"; did you mean `openid`?"
+    ),
     ("app \"grafana\" { scope = { \"openid\" } }", "1: app.scope: unknown field; did you mean `scopes`?"),
   ]) func mistakeIsReported(act: String, problem: String) throws {
     let problems = try TestFolder([

@@ -45,6 +45,16 @@ import Testing
     #expect(try Self.access(all, Self.grafana("require = { factors = 2 },")) == [])
   }
 
+  /// A program that gets tokens for itself is no app that users gain.
+  @Test func appWithoutUsersIsNoAccess() throws {
+    let text = """
+      return apps { billing = app {
+        keys = "https://billing.example.com/jwks.json", grants = { "client_credentials" }, scopes = { "invoices:read" },
+      } }
+      """
+    #expect(try Self.access(nil, text) == [] && Self.access(text, nil) == [])
+  }
+
   @Test func settingsAndFunctionsAreCompared() throws {
     let changes = { (old: String?, new: String?) in
       SettingsDiff(old: try Self.generation(old), new: try Self.generation(new), providers: .none).changes

@@ -66,6 +66,47 @@ import Testing
     #expect(age.count == 1 && age[0].contains("it can have passed totp up to 1h ago"), "\(age)")
   }
 
+  /// Attack: a session ends within hours, but tokens with `offline_access` are refreshed for months by what was passed
+  /// in it. Its lifetime must not prove how old a factor can be.
+  @Test func sessionThatHasEndedIsAnyTimeOld() throws {
+    let guarantee = "app = \"grafana\", passed = \"totp\", within = \"365d\""
+    #expect(try Self.refutations("require = { passed = \"totp\" }", guarantee) == [])
+    let offline = "scopes = { \"openid\", \"offline_access\" },"
+    let found = try Self.refutations("\(offline) require = { passed = \"totp\" }", guarantee)
+    #expect(
+      found.count == 1
+        && found[0].contains("it can have passed totp any time ago: tokens outlive it (`offline_access`)"),
+      "\(found)")
+    #expect(try Self.refutations("\(offline) require = { passed = \"totp\", within = \"8h\" }", guarantee) == [])
+    // The age does not matter here.
+    #expect(
+      try Self.refutations(
+        "\(offline) require = { passed = \"totp\" }", "app = \"grafana\", passed = \"totp\", factors = 2") == [])
+  }
+
+  private static let billing = """
+    return apps {
+      billing = app {
+        keys = "https://billing.example.com/jwks.json", grants = { "client_credentials" }, scopes = { "invoices:read" },
+      },
+    }
+    """
+
+  /// A program that gets tokens for itself is no way for users to sign in.
+  @Test func appWithoutUsersIsNoEntryPoint() throws {
+    let folder = try GuaranteeFolder(Self.flows.merging(["apps.lua": Self.billing]) { $1 })
+    #expect(EntryPointTable(try folder.generation(), providers: try ProviderRegistry(ShippedProviders.all)).apps == [])
+    let files: [String: String?] = [
+      "apps.lua": Self.billing,
+      "guarantees.lua": GuaranteeRefusalTests.guarantee("Billing is safe", "app = \"billing\", factors = 2"),
+    ]
+    let problems = try GuaranteeFolder(Self.flows.merging(files) { $1 }).problems()
+    #expect(
+      problems == [
+        "guarantees.lua:2: app: no user signs in to the app \"billing\": its only grant is `client_credentials`"
+      ])
+  }
+
   /// Attack: someone who has the SIM alone resets the PIN by a code to it, and signs in to an app that requires two
   /// factors.
   @Test func factorThatAnotherOneResetsIsNoSecondFactor() throws {

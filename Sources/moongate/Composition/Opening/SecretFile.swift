@@ -25,6 +25,11 @@ enum SecretFile {
     }
     var owner = stat()
     guard stat(target, &owner) == 0 || fstat(folder, &owner) == 0 else { throw failed(path) }
+    guard canKeep(owner.st_uid, as: geteuid()) else {
+      throw StartProblem(
+        "\(path) belongs to another user, who could not read a file of yours. Run the command as that user or as root.",
+        status: .couldNotRun)
+    }
     let draft = target + ".new"
     // Remove the draft of a killed process.
     unlink(draft)
@@ -43,6 +48,12 @@ enum SecretFile {
     isDone = true
     fsync(folder)
   }
+
+  /// Whether a process of the user can write a file that the owner can read.
+  ///
+  /// Attack on ourselves: an operator in the folder's group replaces a secret by a file that only the operator can
+  /// read, and the gateway, which runs as another user, can no longer start.
+  static func canKeep(_ owner: uid_t, as user: uid_t) -> Bool { user == 0 || user == owner }
 
   /// Opens the folder, and makes it if only it is missing.
   private static func open(folder path: String) throws(StartProblem) -> Int32 {
