@@ -109,3 +109,23 @@ def test_claims_are_shown_before_the_sign_in(registered, number):
     assert tool(registered, "account", "lock", number)[0] == 0
     status, text, _ = tool(registered, "app", "claims", "grafana", number)
     assert status == 1 and text.startswith("refused: the account is locked")
+
+
+def test_failing_claims_are_no_refusal(registered, number):
+    registered.register(number)
+    assert tool(registered, "group", "add", "staff", number)[0] == 0
+    file = registered.config / "apps.lua"
+    before = file.read_text()
+    try:
+        billing = 'billing = app { keys = "https://billing.example.com/jwks.json", grants = { "client_credentials" } },'
+        file.write_text(
+            before.replace("return { role =", 'if f.session then error("no team") end return { role =').replace(
+                "mobile =", billing + "\n  mobile ="
+            )
+        )
+        status, _, error = tool(registered, "app", "claims", "grafana", number)
+        assert status == 2 and "no team" in error
+        status, _, error = tool(registered, "app", "claims", "billing", number)
+        assert status == 1 and "No user signs in to billing" in error
+    finally:
+        file.write_text(before)

@@ -83,7 +83,7 @@ extension FolderReader {
   /// The most factors that a session can have passed.
   private func mostFactors(with stepUp: FlowDefinition?) -> Int {
     let added = Set((stepUp?.steps ?? []).flatMap(\.choices)).union(accounts.signIn.flatMap(\.choices))
-    return flows.values.filter { !$0.purpose.needsSession }.map { flow in
+    return flows.values.filter { !$0.purpose.needsSession }.map { flow -> Int in
       let own = Set(flow.steps.flatMap(\.choices))
       let all = own.union(added)
       let isMulti = all.contains { catalog.descriptor($0.rawValue)?.mayProveSeveralFactors ?? false }

@@ -12,7 +12,8 @@ struct ShowAppClaims: AsyncParsableCommand {
     commandName: "claims", abstract: "Print the claims that an app would get about a user, and by which rule.",
     discussion: """
       The user's newest session is taken; without one, a session that begins now and has passed the providers of --passed. \
-      Nothing is stored. Claims of the protocol, such as `iss` and `exp`, are left out. Exit status: 1 if the app would refuse the user.
+      Nothing is stored. Claims of the protocol, such as `iss` and `exp`, are left out. Exit status: 1 if the app would refuse the user; \
+      2 if `claims` fails.
       """)
 
   @OptionGroup var configuration: ConfigurationOption
@@ -31,6 +32,9 @@ struct ShowAppClaims: AsyncParsableCommand {
       guard let app = opened.generation.apps[app] else {
         throw StartProblem(
           "apps.lua defines no app \(app)\(Suggestion.phrase(for: app, among: opened.generation.apps.apps.map(\.id))).")
+      }
+      guard app.signsUsersIn else {
+        throw StartProblem("No user signs in to \(app.id): its only grant is client_credentials.")
       }
       let granted = app.permitted(scopes.isEmpty ? app.scopes.sorted() : scopes)
       if let refused = scopes.first(where: { !granted.contains($0) }) {
@@ -51,7 +55,7 @@ struct ShowAppClaims: AsyncParsableCommand {
         print(json ? try ToolJSON.text(report) : report.text)
         if refusal != nil { throw ExitCode(ExitStatus.found.rawValue) }
       } catch let fault as PolicyFault {
-        throw StartProblem("\(fault)")
+        throw StartProblem("\(fault)", status: .couldNotRun)
       }
     }
   }
@@ -68,8 +72,16 @@ struct ShowAppClaims: AsyncParsableCommand {
     let assumed = Session(
       id: "se_assumed", token: TokenHash(bytes: []), account: account.id, createdAt: now,
       expiresAt: now + .seconds(3600), idle: .seconds(3600), lastSeenAt: now,
-      passed: passed.map { PassedStep(provider: $0, at: now) }, userAgent: nil)
+      passed: Self.steps(passed, opened.registry, at: now), userAgent: nil)
     return (nil, SessionSnapshot(session: assumed, account: account))
+  }
+
+  /// The steps of a session that has passed the providers, each with as many factors as it can prove.
+  static func steps(_ passed: [ProviderName], _ registry: ProviderRegistry, at now: Timestamp) -> [PassedStep] {
+    passed.map { provider in
+      let isMultiFactor = registry.descriptor(provider)?.mayProveSeveralFactors ?? false
+      return PassedStep(provider: provider, at: now, isMultiFactor: isMultiFactor)
+    }
   }
 
   private struct Report: Encodable {

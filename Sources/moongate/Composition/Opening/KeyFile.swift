@@ -40,33 +40,12 @@ enum KeyFile {
       throw StartProblem("There is no key file \(path). A gateway creates it at its first start.", status: .couldNotRun)
     }
     let changed = try await body(try MasterKey.masters(bytes, from: "The key file \(path)"))
-    try replace(target, with: Array(changed.text.utf8))
+    let name = "The key file \(target)"
+    var before = stat()
+    guard stat(target, &before) == 0 else { throw PrivateFile.failed(name) }
+    try PrivateFile.replace(
+      target, with: Array(changed.text.utf8), owner: before, mode: before.st_mode & 0o777, name: name)
     fsync(folder)
     return changed
-  }
-
-  private static func replace(_ path: String, with bytes: [UInt8]) throws(StartProblem) {
-    var before = stat()
-    guard stat(path, &before) == 0 else { throw failed(path) }
-    let draft = path + ".new"
-    // Remove the draft of a killed process.
-    unlink(draft)
-    let file = open(draft, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
-    guard file >= 0 else { throw failed(path) }
-    var isDone = false
-    defer { if !isDone { unlink(draft) } }
-    let isTheirs =
-      DescriptorIO.writeAll(bytes, to: file) && fchown(file, before.st_uid, before.st_gid) == 0
-      && fchmod(file, before.st_mode & 0o777) == 0
-    let isKept = isTheirs && fsync(file) == 0
-    let problem = failed(path)
-    close(file)
-    guard isKept else { throw problem }
-    guard rename(draft, path) == 0 else { throw failed(path) }
-    isDone = true
-  }
-
-  private static func failed(_ path: String) -> StartProblem {
-    StartProblem("The key file \(path) cannot be replaced: \(MasterKey.reason()). It has not changed.")
   }
 }

@@ -24,28 +24,14 @@ enum SecretFile {
       throw StartProblem("Another command is changing \(path). Try again later.", status: .couldNotRun)
     }
     var owner = stat()
-    guard stat(target, &owner) == 0 || fstat(folder, &owner) == 0 else { throw failed(path) }
+    guard stat(target, &owner) == 0 || fstat(folder, &owner) == 0 else { throw PrivateFile.failed(path) }
     guard canKeep(owner.st_uid, as: geteuid()) else {
       throw StartProblem(
         "\(path) belongs to another user, who could not read a file of yours. Run the command as that user or as root.",
         status: .couldNotRun)
     }
-    let draft = target + ".new"
-    // Remove the draft of a killed process.
-    unlink(draft)
-    let file = Glibc.open(draft, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
-    guard file >= 0 else { throw failed(path) }
-    var isDone = false
-    defer { if !isDone { unlink(draft) } }
-    let isWritten =
-      DescriptorIO.writeAll(Array(text.utf8), to: file)
-      && (geteuid() != 0 || fchown(file, owner.st_uid, owner.st_gid) == 0)
-      && fchmod(file, 0o600) == 0 && fsync(file) == 0
-    let problem = failed(path)
-    close(file)
-    guard isWritten else { throw problem }
-    guard rename(draft, target) == 0 else { throw failed(path) }
-    isDone = true
+    if geteuid() != 0 { owner.st_gid = getegid() }
+    try PrivateFile.replace(target, with: Array(text.utf8), owner: owner, mode: 0o600, name: path)
     fsync(folder)
   }
 
@@ -69,9 +55,5 @@ enum SecretFile {
       throw StartProblem("The folder \(name) cannot be opened: \(MasterKey.reason()).", status: .couldNotRun)
     }
     return folder
-  }
-
-  private static func failed(_ path: String) -> StartProblem {
-    StartProblem("\(path) cannot be written: \(MasterKey.reason()). It has not changed.", status: .couldNotRun)
   }
 }
