@@ -17,8 +17,8 @@ public struct SiteSessions: Sendable {
   /// Ends the live sessions, on every gateway, in which this provider has proved the identity.
   /// - Parameters:
   ///   - identity: as the provider proves it.
-  ///   - siteSession: only those with this `Proof.siteSession`, or with none; nil: all of them. Those with this one that
-  ///     belong to another account by now end too.
+  ///   - siteSession: only those with this `Proof.siteSession`, or with none; nil: all of them. Those with this one
+  ///     that belong to another account by now end too.
   /// - Returns: how many have ended.
   /// - Throws: if the store does not answer, or the identity belongs to another provider.
   @discardableResult public func end(of identity: Identifier, siteSession: String? = nil) async throws -> Int {

@@ -131,6 +131,10 @@ import Testing
     Mistake(
       "\(plain)\ngrants = {},", "4: grafana.grants: must list at least one grant, such as \"authorization_code\""),
     Mistake(
+      "\(plain)\ngrants = { \"client_credentials\" },\nrequire = { group = \"staff\" },",
+      "5: grafana.require: applies to users, but `client_credentials` alone has none: remove it, or add the grant `authorization_code`"
+    ),
+    Mistake(
       "\(plain)\ngrants = { \"client_credentials\", \"refresh_token\" },",
       "4: grafana.grants: `refresh_token` has no use without `authorization_code` or `device_code`: add one of them"),
     Mistake(

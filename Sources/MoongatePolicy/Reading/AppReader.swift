@@ -57,6 +57,7 @@ struct AppReader {
     let isPairwise = readSubject(reader, uris)
     let decide = add("decide", of: reader, to: &functions)
     let claims = add("claims", of: reader, to: &functions)
+    reportRules(reader, grants)
     guard problems.all.count == before, let authentication, let consent, let tokens else { return nil }
     var locations = ["": node.location]
     for field in reader.names { locations[field] = reader.explicitValue(field)?.location }
@@ -108,6 +109,17 @@ struct AppReader {
       )
     }
     return grants
+  }
+
+  /// Reports rules about the users of an app that has none: they would read as if they limited its tokens.
+  private func reportRules(_ reader: TableReader, _ grants: Set<GrantType>) {
+    guard grants == [.clientCredentials] else { return }
+    for field in ["require", "decide", "claims"] {
+      guard let node = reader.explicitValue(field) else { continue }
+      problems.add(
+        node.location, reader.path(field),
+        "applies to users, but `client_credentials` alone has none: remove it, or add the grant `authorization_code`")
+    }
   }
 
   private func readScopes(_ reader: TableReader, _ grants: Set<GrantType>) -> Set<String> {

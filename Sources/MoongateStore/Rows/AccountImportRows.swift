@@ -4,8 +4,8 @@ import MoongateSDK
 /// Accounts of an import that is not complete.
 ///
 /// To the `is_locked` of such an account, `pending` is added. While there are such accounts, the row of imports in
-/// `lease` has a holder: `underWay`, or `complete` followed by the providers whose secrets belong to an identifier, once
-/// all of them are to be used. The row stays when an import ends, so that each import has another fence.
+/// `lease` has a holder: `underWay`, or `complete` followed by the providers whose secrets belong to an identifier,
+/// once all of them are to be used. The row stays when an import ends, so that each import has another fence.
 enum AccountImportRows {
   static let pending = 2
   private static let underWay = "import"
