@@ -103,8 +103,8 @@ enum AppGrantEnding {
 
   /// Claims due notices, at most `limit`, and at most a quarter of them for one app.
   ///
-  /// Attack: an app whose address does not answer, with a thousand ended sessions, keeps all other apps from being told.
-  /// Each app has its turn before another one has its second.
+  /// Attack: an app whose address does not answer, with a thousand ended sessions, delays the notices of all other
+  /// apps. Each app has its turn before another one has its second.
   ///
   /// The limit is a part of the text: PostgreSQL would take it for a tenth of the table and read all of it.
   static func claim(_ limit: Int, until end: Timestamp, at now: Timestamp, _ rows: some SQLTransaction) throws

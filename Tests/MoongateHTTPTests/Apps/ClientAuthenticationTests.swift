@@ -217,8 +217,8 @@ import Testing
     }
   }
 
-  /// Attack: a site that does not answer for a while keeps its app out. Or a thief of a key keeps the site from answering
-  /// after the app has withdrawn the key.
+  /// Attack: a site that does not answer for a while keeps its app out. Or a thief of a key keeps the site from
+  /// answering after the app has withdrawn the key.
   @Test func keysCountForADayWhileTheSiteIsDown() async throws {
     let site = KeySite()
     try await gateway(site).run { client async throws in

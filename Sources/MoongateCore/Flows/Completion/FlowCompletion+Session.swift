@@ -82,12 +82,13 @@ extension FlowCompletion {
       request.now, random)
   }
 
-  /// The session that goes on by a sign-in of the same user, with its ID; nil: the sign-in begins another one. Apps know
-  /// sessions by their IDs: when one of them asks for a new sign-in (`prompt=login`), the user stays signed in to the
-  /// others. Steps, times and the token are those of the new sign-in.
+  /// The session that a sign-in of the same user continues, with its ID; nil: the sign-in begins another one. Apps
+  /// know sessions by their IDs: when one of them asks for a new sign-in (`prompt=login`), the user stays signed in to
+  /// the others. Steps, times and the token are those of the new sign-in.
   ///
   /// Attack: a thief has a copy of the session, and by it tokens of apps. The owner resets the password, or changes
-  /// anything else that ends sessions, by a sign-in in the same browser. It begins another session, so these tokens end.
+  /// anything else that ends sessions, by a sign-in in the same browser. It begins another session, so these tokens
+  /// end.
   private func continued(_ flow: FlowTransaction, _ outcome: AccountOutcome) -> Session? {
     guard let own = flow.request.client.session, own.token == nil, own.session.domain == nil,
       own.session.account == outcome.account.id, !outcome.isChange
