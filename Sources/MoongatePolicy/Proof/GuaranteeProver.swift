@@ -81,7 +81,7 @@ package struct GuaranteeProver {
       return try search.refutation(of: guarantee.demand, pattern, reached)
     case .app(let id):
       guard let app = generation.apps[id] else { return "covers no app: apps.lua defines no `\(id)`" }
-      if let problem = generation.apps.problem(ofSigningInTo: id) { return "covers no session: \(problem)" }
+      guard app.signsUsersIn else { return "covers no session: no user signs in to the app `\(id)`" }
       let search = RouteSearch(sessions: sessions, functions: functions, routes: [])
       return try search.refutation(of: guarantee.demand, [SessionGate(app)])
     }

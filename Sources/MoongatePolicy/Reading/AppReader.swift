@@ -263,3 +263,13 @@ struct AppReader {
     )
   }
 }
+
+extension AppTable {
+  /// Why no user can sign in to an app with this client id; nil if users can.
+  func problem(ofSigningInTo id: String) -> String? {
+    guard let app = self[id] else {
+      return "apps.lua defines no app \"\(id)\"\(Suggestion.phrase(for: id, among: apps.map(\.id)))"
+    }
+    return app.signsUsersIn ? nil : "no user signs in to the app \"\(id)\": its only grant is `client_credentials`"
+  }
+}
