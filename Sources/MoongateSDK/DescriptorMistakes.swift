@@ -10,6 +10,9 @@ extension ProviderDescriptor {
     }
     var found: [String] = []
     if ProviderName(rawValue: name.rawValue) == nil { found.append("its name `\(name)` is ill-formed: \(Self.form)") }
+    if Self.reservedNames.contains(name.rawValue) {
+      found.append("no provider can be called `\(name)`: the gateway keeps its own values under this name")
+    }
     found += Self.mistakes(in: beginFields.map(\.name), "the begin field")
     found += Self.mistakes(in: submitFields.map(\.name), "the submit field")
     found += Self.mistakes(in: callbackFields.map(\.name), "the callback field")
@@ -209,6 +212,12 @@ extension ProviderDescriptor {
   private static let reservedTables: Set<String> = [
     "env", "timeout", recheck, recheckGrace, identifyBy, "title", "label", "icon",
   ]
+
+  /// Names under which the gateway stores and counts what belongs to no provider.
+  ///
+  /// Attack: a plugin calls itself `apps`, reads the stored values of that name, and has the private key that signs ID
+  /// tokens.
+  private static let reservedNames: Set<String> = ["app_api", "apps", "token"]
 
   /// Field names that the page's form uses itself.
   private static let reservedPadFields: Set<String> = ["confirm", "code", "id", "flow", "action", "check", "return_to"]

@@ -112,7 +112,8 @@ def tries(call):
 
 def insists(call, what):
     """The first answer of a node whose store is up."""
-    return wait_for(lambda: tries(call), what, 90)
+    # An answer of 400 is false for `requests`.
+    return wait_for(lambda: [answer for answer in [tries(call)] if answer is not None], what, 90)[0]
 
 
 def person(nodes, phone):

@@ -289,7 +289,9 @@ extension StoreConformance {
           .putAppGrant(bench.grant("ag_\(number)", of: "ac_\(number)", session: "se_\(number)")))
       }
       for app in ["wiki", "mail"] {
-        try await bench.apply(.putAppGrant(bench.grant("ag_\(app)", of: "ac_20", session: "se_20", app: app)))
+        try await bench.apply(
+          .putAppConnection(bench.connection(app, of: "ac_20")),
+          .putAppGrant(bench.grant("ag_\(app)", of: "ac_20", session: "se_20", app: app)))
       }
       for number in 1...20 {
         bench.clock.advance(by: .milliseconds(1))
@@ -414,6 +416,23 @@ extension StoreConformance {
           #expect(results[0] == .conflict(.sessionEnded))
         }
       }
+    },
+    // Attack: a user disconnects an app and signs in to it again, and a notice of before ends the new sign-in.
+    StoreConformance("a new grant of the same session and app replaces a notice that is still due") {
+      bench async throws in
+      try await bench.signIn("ac_1", "se_1")
+      try await bench.apply(
+        .putAppConnection(bench.connection("wiki")),
+        .putAppGrant(bench.grant("ag_1", of: "ac_1", session: "se_1")),
+        .putAppGrant(bench.grant("ag_wiki", of: "ac_1", session: "se_1", app: "wiki")))
+      for app in ["grafana", "wiki"] { try await bench.apply(.endAppConnection(account: "ac_1", app: app)) }
+      bench.clock.advance(by: .seconds(1))
+      try await bench.apply(
+        .putAppConnection(bench.connection("grafana")),
+        .putAppGrant(bench.grant("ag_2", of: "ac_1", session: "se_1")))
+      #expect(try await bench.claimNotices().map(\.grant) == ["ag_wiki"])
+      try await bench.apply(.endSession(TokenHash(of: "se_1".utf8)))
+      #expect(try await bench.claimNotices().map(\.grant) == ["ag_2"])
     },
   ]
 

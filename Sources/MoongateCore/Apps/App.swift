@@ -92,6 +92,12 @@ package struct App: Sendable {
   /// redeems a code.
   package var mayOmitChallenge: Bool { pkceIsOptional && authentication != .none }
 
+  /// Whether the grant has the challenge that the app needs.
+  ///
+  /// Attack: an app becomes public, and requests that began before still have no challenge. Whoever reads a code of
+  /// theirs redeems it.
+  func isSatisfied(by grant: Grant) -> Bool { grant.challenge != nil || mayOmitChallenge }
+
   /// The scopes of a request that the app may have, in the order of the request. Others are ignored (OpenID Connect
   /// Core 1.0 section 3.1.2.1).
   package func permitted(_ requested: [String]) -> [String] {

@@ -151,7 +151,7 @@ package struct DeviceRequest: Sendable, Equatable {
   package let scopes: [String]
   package let createdAt: Timestamp
   package let expiresAt: Timestamp
-  /// The client address of the device.
+  /// The client address of the device; for IPv6 its /64.
   package let address: String
   package var polledAt: Timestamp?
   /// How long the device must wait between two polls, in seconds.

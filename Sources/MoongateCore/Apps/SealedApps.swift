@@ -10,8 +10,11 @@ extension KeyRing {
 
   private static let pushedPrefix = "urn:ietf:params:oauth:request_uri:"
 
+  /// - Throws: `OAuthError` if the text would be too long to be opened.
   private func sealing(_ value: some Encodable, for owner: String) throws -> String {
-    Base64URL.encode(try seal(Array(JSONEncoder().encode(value)), for: owner))
+    let text = Base64URL.encode(try seal(Array(JSONEncoder().encode(value)), for: owner))
+    guard text.utf8.count <= Self.longestSealed else { throw OAuthError("invalid_request", "The request is too long.") }
+    return text
   }
 
   /// - Returns: nil if the text is forged, damaged, made for something else, or from another installation.
@@ -25,9 +28,7 @@ extension KeyRing {
   /// The request as its continuation carries it.
   /// - Throws: `OAuthError` if it is too long.
   package func sealed(_ request: AuthorizationRequest) throws -> String {
-    let text = try sealing(request, for: "authorization request")
-    guard text.utf8.count <= Self.longestSealed else { throw OAuthError("invalid_request", "The request is too long.") }
-    return text
+    try sealing(request, for: "authorization request")
   }
 
   /// The request of a continuation; nil if it is not ours, or an hour old.
@@ -37,6 +38,7 @@ extension KeyRing {
   }
 
   /// The `request_uri` of a pushed request (RFC 9126).
+  /// - Throws: `OAuthError` if it is too long.
   package func pushed(_ request: AuthorizationRequest) throws -> String {
     Self.pushedPrefix + (try sealing(request, for: "pushed request"))
   }

@@ -28,7 +28,7 @@ enum DeviceLetters {
 
 extension Apps {
   private static let deviceLifetime: Duration = .seconds(600)
-  /// The maximum number of open requests of one app from one address.
+  /// The maximum number of open requests of one app from one address, or from one /64 of IPv6.
   private static let mostDeviceRequests = 1000
   /// The longest time that a device must wait between two polls, in seconds.
   private static let longestInterval = 60
@@ -39,15 +39,13 @@ extension Apps {
 
   /// Begins a request of a device.
   package func beginDevice(_ app: App, scopes: [String], _ call: AppCall) async throws(AppFault) -> DeviceCodes {
-    guard app.grants.contains(.deviceCode) else {
-      throw .oauth(OAuthError("unauthorized_client", "The app may not use this grant type."))
-    }
+    try demand(.deviceCode, of: app)
     let now = clock.now()
     let device = Base64URL.encode(random.bytes(32))
     let letters = DeviceLetters.make(random)
     let request = DeviceRequest(
       device: TokenHash(of: device.utf8), user: hash(ofLetters: letters), app: app.id, scopes: app.permitted(scopes),
-      createdAt: now, expiresAt: now + Self.deviceLifetime, address: call.client.address.description)
+      createdAt: now, expiresAt: now + Self.deviceLifetime, address: Self.network(of: call.client.address))
     let result = try await asking { () async throws(StoreFault) in
       try await store.apply([.putDeviceRequest(request, most: Self.mostDeviceRequests)], at: now)
     }
@@ -57,6 +55,13 @@ extension Apps {
     return DeviceCodes(
       device: SecretText(device), user: SecretText(DeviceLetters.shown(letters)), expiresIn: Self.deviceLifetime,
       interval: .seconds(request.interval))
+  }
+
+  /// What requests are counted by, and what the page shows.
+  ///
+  /// Attack: an attacker with IPv6 begins the most requests from each of their 2^64 addresses.
+  private static func network(of address: ClientAddress) -> String {
+    address.bytes.count == 4 ? address.description : "\(ClientAddress.text(address.countingKey))/64"
   }
 
   /// The request whose letters a user typed. Wrong ones are counted by the client's address.
@@ -116,9 +121,7 @@ extension Apps {
 
   /// Answers a device that asks for its tokens (RFC 8628 section 3.4).
   package func redeemDevice(_ code: String, by app: App, _ call: AppCall) async throws(AppFault) -> AppTokens {
-    guard app.grants.contains(.deviceCode) else {
-      throw .oauth(OAuthError("unauthorized_client", "The app may not use this grant type."))
-    }
+    try demand(.deviceCode, of: app)
     let now = clock.now()
     let device = TokenHash(of: code.utf8)
     let request = try await asking { () async throws(StoreFault) in try await store.deviceRequest(device: device) }

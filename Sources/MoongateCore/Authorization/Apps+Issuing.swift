@@ -77,10 +77,12 @@ extension Apps {
   }
 
   private static func signInMembers(_ grant: AppGrant) -> [(String, JSONClaim)] {
-    [
+    let known: [(String, JSONClaim)] = [
       ("auth_time", number(grant.signIn.authTime)), ("acr", .text(AppSignIn.acr(grant.signIn.aal))),
-      ("amr", .list(grant.signIn.amr.map(JSONClaim.text))),
     ]
+    // No value of RFC 8176 says that another site has authenticated the user.
+    let amr = grant.signIn.amr
+    return amr.isEmpty ? known : known + [("amr", .list(amr.map(JSONClaim.text)))]
   }
 
   private func subject(of grant: AppGrant, _ app: App) -> String {

@@ -18,6 +18,7 @@ extension Apps {
     else { throw try await wrong("The code is invalid, expired, or for another request.", app, call) }
     // Attack: the operator has removed the redirect URI since, because somebody else reads there.
     guard call.generation.apps.registers(opened.grant) else { throw Self.invalid("The redirect URI was removed.") }
+    guard app.isSatisfied(by: opened.grant) else { throw Self.invalid("The app needs PKCE now.") }
     let spending = Change.spendCode(opened.spent, until: opened.expiresAt + .seconds(60))
     do { return try await take(opened, spending, app, call) } catch {
       // Attack: a code that was refused for a reason that goes away, such as a missing group, is used again.
@@ -177,7 +178,7 @@ extension Apps {
 
   // MARK: Shared
 
-  private func demand(_ type: GrantType, of app: App) throws(AppFault) {
+  func demand(_ type: GrantType, of app: App) throws(AppFault) {
     guard app.grants.contains(type) else {
       throw .oauth(OAuthError("unauthorized_client", "The app may not use this grant type."))
     }

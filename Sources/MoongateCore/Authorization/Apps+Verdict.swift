@@ -55,6 +55,9 @@ extension Apps {
     guard request.grant.client == app.id, call.generation.apps.registers(request.grant) else {
       return .refuse(OAuthError("unauthorized_client", "The app or its redirect URI is no longer registered."), nil)
     }
+    guard app.isSatisfied(by: request.grant) else {
+      return .refuse(OAuthError("invalid_request", "code_challenge is missing."), nil)
+    }
     guard let session, session.isLive(at: clock.now()), !mustAuthenticate(request, session) else { return .signIn }
     // Attack: an app shows the ID token of one user, and gets the tokens of another one who uses the same browser.
     if let hinted = request.hintedSubject, hinted != app.subject(of: session.account.id, keys: keys) {

@@ -4,7 +4,7 @@ import MoongateSDK
 import Synchronization
 
 extension ProviderName {
-  /// The name under which the keys of apps are stored. No provider can have it.
+  /// The name under which the keys of apps are stored. No provider can have it (`ProviderDescriptor.mistakes`).
   package static let apps: ProviderName = "apps"
 }
 
@@ -62,15 +62,20 @@ package final class SigningKeys: Sendable {
       }
       found.append(try await signer(algorithm, at: now).publicKey)
       for period in SigningPeriod.published(at: now, overlap: SigningPeriod.overlapOfApps).dropFirst() {
-        if let key = try await existingKey(period, at: now) { found.append(key.publicKey) }
+        // A store that cannot be read now does not take away the keys that are known.
+        if let key = try? await existingKey(period, at: now) { found.append(key.publicKey) }
       }
     }
     return found
   }
 
   /// Makes the RSA keys that will be needed within a day. Called at intervals while an app signs by RS256.
+  ///
+  /// Only stored keys count: a failover of the database may have lost the one that this gateway knows, and another
+  /// gateway may have made another one since.
   package func prepare(at now: Timestamp) async throws {
     for period in Set([now.seconds, now.seconds + SigningPeriod.overlapOfApps].map(SigningPeriod.index)) {
+      if try await readKey(period, at: now) == nil { rsa.withLock { $0.keys[period] = nil } }
       _ = try await storedKey(period, at: now)
     }
   }
@@ -105,7 +110,11 @@ package final class SigningKeys: Sendable {
     }
     if let known { return known }
     // Attack: a flood of requests for the key set, each of which reads the store.
-    if isAbsent { return nil }
+    return isAbsent ? nil : try await readKey(period, at: now)
+  }
+
+  /// Reads the key of a period from the store, in place of the one that was known.
+  private func readKey(_ period: Int64, at now: Timestamp) async throws -> JWTSigner? {
     let place = place(period)
     guard let sealed = try await store.providerValue(at: place, at: now) else {
       rsa.withLock { $0.absent[period] = now }

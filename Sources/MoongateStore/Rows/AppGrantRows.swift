@@ -39,6 +39,10 @@ enum AppGrantRows {
     // The account is the last argument.
     func whose(_ place: Int) -> String { "app = ?1 AND account \(grant.account == nil ? "IS NULL" : "= ?\(place)")" }
     let owner = grant.account.map { [SQLValue.text($0)] } ?? []
+    // Attack: a user disconnects an app and signs in to it again, and a notice that is still due ends the new sign-in.
+    try rows.run(
+      "UPDATE app_grant SET notice_due = NULL WHERE account = ?1 AND app = ?2 AND sid = ?3 AND notice_due IS NOT NULL",
+      [SQLValue(grant.account), .text(grant.app), SQLValue(grant.sid)])
     // If the end of the session is still to be announced to the app, the new grant takes care of that.
     try rows.run(
       """

@@ -66,6 +66,15 @@ import Testing
     await #expect(throws: AppFault.self) { try await bench.redeem(code, app) }
   }
 
+  /// No method of RFC 8176 says that another site has authenticated the user.
+  @Test func methodsThatAreNotKnownAreLeftOut() async throws {
+    let app = try Bench.app()
+    let bench = try await Bench(app)
+    let tokens = try await bench.tokens(app, in: try await bench.session(["google"]))
+    let claims = try await bench.claims(tokens.idToken)
+    #expect(claims["amr"] == nil && claims["acr"] == .text("urn:moongate:aal:1"))
+  }
+
   /// Attack: two apps compare what they know about their users.
   @Test func pairwiseSubjectsDifferBetweenHosts() async throws {
     let app = try Bench.app(isPairwise: true)

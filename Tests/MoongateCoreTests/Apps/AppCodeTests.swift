@@ -98,6 +98,20 @@ import Testing
     _ = try await bench.redeem(code, app, verifier: nil)
   }
 
+  /// Attack: an app becomes public, and somebody reads a code of a request that began before, without a challenge.
+  @Test func challengeIsDemandedAgain() async throws {
+    let app = try Bench.app(pkceIsOptional: true)
+    let bench = try await Bench(app)
+    let (request, session) = (try bench.request(app, challenge: nil), try await bench.session())
+    let code = try await bench.apps.authorize(request, app, in: session, agreed: true, bench.call).reveal()
+    let open = try Bench.app(authentication: .none)
+    bench.reload(open)
+    #expect(try await Bench.error { _ = try await bench.redeem(code, open, verifier: nil) } == "invalid_grant")
+    #expect(
+      try await bench.apps.next(request, open, in: session, bench.call)
+        == .refuse(OAuthError("invalid_request", "code_challenge is missing."), nil))
+  }
+
   /// Attack: an app that must use PKCE, or a public one, leaves it out.
   @Test func challengeIsMissingOnlyWhereItMayBe() throws {
     let of = { (app: App, challenge: String?) in
@@ -232,6 +246,10 @@ import Testing
     #expect(bench.keys.pushedRequest(uri, at: bench.clock.now() + .seconds(90)) == nil)
     #expect(bench.keys.pushedRequest(uri + "A", at: bench.clock.now()) == nil)
     #expect(bench.keys.authorizationRequest(String(uri.dropFirst(34)), at: bench.clock.now()) == nil)
+    // Attack: a request so long that its reference could never be used.
+    var long = request
+    long.essentialACR = Array(repeating: "urn:moongate:aal:2", count: 500)
+    #expect(throws: OAuthError.self) { try bench.keys.pushed(long) }
     let sealed = try bench.keys.sealed(request)
     #expect(bench.keys.authorizationRequest(sealed, at: bench.clock.now()) == request)
     #expect(bench.keys.authorizationRequest(sealed, at: bench.clock.now() + .seconds(3600)) == nil)

@@ -146,6 +146,24 @@ import Testing
     _ = try await bench.apps.beginDevice(app, scopes: [], bench.call)
   }
 
+  /// Attack: an attacker with IPv6 begins the most requests from each of their addresses.
+  @Test func requestsOfANetworkAreCountedTogether() async throws {
+    let app = try app()
+    let bench = try await Bench(app)
+    func begin(_ last: [UInt8]) async throws -> DeviceCodes {
+      let network: [UInt8] = [0x20, 1, 0x0d, 0xb8, 0, 0, 0, last[0], 0, 0, 0, 0, 0, 0]
+      let address = try #require(ClientAddress(bytes: network + Array(last[1...])))
+      let call = AppCall(
+        generation: bench.generations.current, client: ClientFacts(address: address, isNewDevice: false),
+        decision: DecisionID(from: SystemRandom()))
+      return try await bench.apps.beginDevice(app, scopes: [], call)
+    }
+    for number in 0..<1000 { _ = try await begin([1, UInt8(number / 250), UInt8(number % 250)]) }
+    #expect(try await Bench.error { _ = try await begin([1, 9, 9]) } == "temporarily_unavailable")
+    let codes = try await begin([2, 9, 9])
+    #expect(try await request(codes, bench).address == "2001:db8:0:2::/64")
+  }
+
   @Test func lettersHaveNoLookAlikes() {
     #expect(DeviceLetters.alphabet.count == 20 && DeviceLetters.alphabet.allSatisfy { !"AEIOUY".contains($0) })
     #expect(DeviceLetters.read(" bcdf - ghjk ") == "BCDFGHJK" && DeviceLetters.shown("BCDFGHJK") == "BCDF-GHJK")

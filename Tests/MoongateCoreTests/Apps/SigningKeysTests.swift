@@ -1,8 +1,28 @@
 import MoongateSDK
 import MoongateTesting
+import Synchronization
 import Testing
 
 @testable import MoongateCore
+
+/// A store whose values cannot be read while it is down.
+private final class UnreachableValues: ForwardingStore {
+  let isDown = Mutex(false)
+  private let inner: any Store
+
+  init(_ inner: any Store) { self.inner = inner }
+
+  func store(for call: String) -> any Store { inner }
+
+  func reserve(_ request: ReservationRequest) async throws(StoreFault) -> ReservationResult {
+    try await inner.reserve(request)
+  }
+
+  func providerValue(at place: ProviderValuePlace, at now: Timestamp) async throws(StoreFault) -> [UInt8]? {
+    if isDown.withLock({ $0 }) { throw StoreFault("no answer") }
+    return try await inner.providerValue(at: place, at: now)
+  }
+}
 
 /// The keys that sign tokens of apps.
 @Suite struct SigningKeysTests {
@@ -53,6 +73,32 @@ import Testing
     #expect(try await keys.signer(algorithm, at: at(0)).publicKey == new)
     #expect(try await keys.publicKeys([algorithm], at: at(86_399)) == [new, old])
     #expect(try await keys.publicKeys([algorithm], at: at(86_400)) == [new])
+  }
+
+  /// A failover of the database loses the key, and another gateway makes another one.
+  @Test func theStoredKeyReplacesTheKnownOne() async throws {
+    let bench = try await Bench()
+    let now = bench.clock.now()
+    let node = SigningKeys(bench.keys, store: bench.store, at: now)
+    let lost = try await node.signer(.rs256, at: now).id
+    let stored = try #require(try await bench.store.providerValues(after: nil, limit: 1).first)
+    _ = try await bench.store.takeProviderValue(at: stored.place, under: nil, at: now)
+    let other = try await SigningKeys(bench.keys, store: bench.store, at: now).signer(.rs256, at: now).id
+    #expect(other != lost)
+    try await node.prepare(at: now)
+    #expect(try await node.signer(.rs256, at: now).id == other)
+  }
+
+  /// Attack: the database cannot be reached for a moment within a day of a change of keys, and services refuse all
+  /// tokens because the key set is not there.
+  @Test func knownKeysArePublishedWithoutTheStore() async throws {
+    let bench = try await Bench()
+    let store = UnreachableValues(bench.store)
+    let keys = SigningKeys(bench.keys, store: store, at: bench.clock.now())
+    let at = Self.change + .seconds(-60)
+    let known = try await keys.signer(.rs256, at: at).publicKey
+    store.isDown.withLock { $0 = true }
+    #expect(try await keys.publicKeys([.rs256], at: at) == [known])
   }
 
   /// Attack: a token without signature, one by a shared secret, by another key, or by a key of another kind.

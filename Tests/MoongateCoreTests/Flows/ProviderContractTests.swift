@@ -393,6 +393,19 @@ struct Scripted: FullProvider {
       Scripted(name: "Toy"),
       "its name `Toy` is ill-formed: lower-case letters, digits and underscores, a letter first, 48 characters at most"
     ),
+    // Attack: a plugin reads the gateway's own values, such as the private key that signs ID tokens.
+    (
+      Scripted(name: "apps"),
+      "no provider can be called `apps`: the gateway keeps its own values under this name"
+    ),
+    (
+      Scripted(name: "app_api"),
+      "no provider can be called `app_api`: the gateway keeps its own values under this name"
+    ),
+    (
+      Scripted(name: "token"),
+      "no provider can be called `token`: the gateway keeps its own values under this name"
+    ),
   ]) func invalidProviderIsRefusedAtStart(_ provider: Scripted, _ mistake: String) {
     #expect(throws: ProviderMistake(provider: provider.name, mistake)) { try ProviderRegistry([provider]) }
   }

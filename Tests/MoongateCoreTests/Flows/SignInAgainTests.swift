@@ -19,7 +19,10 @@ import Testing
       id: "ag_1", app: "grafana", account: own.account.id, session: own.session.id, sid: "sid",
       epoch: own.account.epoch, isOffline: false, scopes: ["openid"], signIn: signIn, createdAt: now, usedAt: now,
       refresh: nil, expiresAt: now + .seconds(86_400))
-    #expect(try await bench.store.apply([.putAppGrant(grant)], at: now) == .applied(locks: []))
+    let connection = AppConnection(
+      account: own.account.id, app: "grafana", scopes: ["openid"], createdAt: now, usedAt: now, agreed: true)
+    let changes: [Change] = [.putAppConnection(connection), .putAppGrant(grant)]
+    #expect(try await bench.store.apply(changes, at: now) == .applied(locks: []))
   }
 
   /// Attack: session fixation by the sign-in before. The session goes on by its ID, for apps, and nothing else of it.

@@ -4,7 +4,7 @@ import MoongateTesting
 import Testing
 
 /// What a new sign-in of a signed-in user means for the apps that the user has signed in to.
-@Suite struct SignInAgainTests {
+@Suite struct AppSignInAgainTests {
   private static func refresh(_ token: String, _ client: Client) async throws -> Answer {
     try await client.form(
       "/auth/openid/token", ["grant_type": "refresh_token", "refresh_token": token],
