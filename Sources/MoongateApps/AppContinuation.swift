@@ -38,15 +38,18 @@ struct AppContinuation: Sendable {
           throw exchange.refusal(.flowNotFound, reason: "the app of a request is not registered any more")
         }
         if query["cancel"] != nil {
-          return answers.send(Self.denied, to: AnswerTarget(request, of: app), exchange)
+          return answers.send(Self.denied, to: AnswerTarget(request, of: app), at: exchange.request.head.path, exchange)
         }
-        return try await proceed(request, app, exchange)
+        return try await proceed(request, app, wasAsked: query["asked"] != nil, exchange)
       }
     ]
   }
 
   /// Does what the request needs next.
-  func proceed(_ request: AuthorizationRequest, _ app: App, _ exchange: Exchange) async throws(Refusal) -> Response {
+  /// - Parameter wasAsked: whether the user has been asked for the level that the app would like.
+  func proceed(
+    _ request: AuthorizationRequest, _ app: App, wasAsked: Bool = false, _ exchange: Exchange
+  ) async throws(Refusal) -> Response {
     let target = AnswerTarget(request, of: app)
     exchange.shown.show(target.receiver)
     let here: String
@@ -65,58 +68,51 @@ struct AppContinuation: Sendable {
       if case .refuse(_, let verdict?) = step {
         apps.refused(app, verdict, account: session?.account.id, exchange.appCall)
       }
-      return answers.send(error, to: target, exchange)
+      return answers.send(error, to: target, at: here, exchange)
     }
+    guard let session else { return signIn(request, again: false, here, exchange) }
     switch step {
-    case .signIn: return signIn(request, again: session != nil, here, exchange)
-    case .stepUp(let verdict): return try await stepUp(verdict, request, app, here, exchange)
-    case .refuse(_, let verdict?): return try await refuse(verdict, app, target, here, exchange)
-    case .refuse(let error, nil): return answers.send(error, to: target, exchange)
-    case .consent where request.agreed == nil || request.agreed != session?.account.id:
+    case .signIn: return signIn(request, again: true, here, exchange)
+    case .stepUp(let verdict):
+      let redirects = SignInRedirects(driver: driver)
+      guard let address = try await redirects.address(meeting: verdict, in: session, returnTo: here, exchange) else {
+        return refuse(verdict, target, in: session, here, exchange)
+      }
+      return exchange.redirect(to: localized(address, request, exchange))
+    case .refuse(_, let verdict?): return refuse(verdict, target, in: session, here, exchange)
+    case .refuse(let error, nil): return answers.send(error, to: target, at: here, exchange)
+    case .consent where request.agreed == nil || request.agreed != session.account.id:
       let address = here.replacing(PagePath.appContinuation, with: PagePath.appConsent)
       return exchange.redirect(to: localized(address, request, exchange))
     case .consent, .ready: break
     }
-    guard let session else { throw exchange.unauthenticated() }
-    if let address = try await wishedStepUp(request, in: session, here, exchange) {
+    if !wasAsked, let address = try await wishedStepUp(request, in: session, here, exchange) {
       return exchange.redirect(to: localized(address, request, exchange))
     }
     do throws(AppFault) {
       let code = try await apps.authorize(
         request, app, in: session, agreed: request.agreed == session.account.id, exchange.appCall)
-      return answers.send(code: code, to: target, exchange)
+      return answers.send(code: code, to: target, at: here, exchange)
     } catch {
       switch error {
-      case .oauth(let error): return answers.send(error, to: target, exchange)
+      case .oauth(let error): return answers.send(error, to: target, at: here, exchange)
       case .store(let fault): throw exchange.refusal(.storeUnavailable, fault: fault.description)
       case .policy(let fault): throw exchange.refusal(.policyError, fault: fault.description)
       }
     }
   }
 
-  /// Leads to the page on which the session does what the verdict asks for.
-  private func stepUp(
-    _ verdict: AppVerdict, _ request: AuthorizationRequest, _ app: App, _ here: String, _ exchange: Exchange
-  ) async throws(Refusal) -> Response {
-    guard let session = try await driver.session(exchange) else { throw exchange.unauthenticated() }
-    let redirects = SignInRedirects(driver: driver)
-    guard let address = try await redirects.address(meeting: verdict, in: session, returnTo: here, exchange) else {
-      return try await refuse(verdict, app, AnswerTarget(request, of: app), here, exchange)
-    }
-    return exchange.redirect(to: localized(address, request, exchange))
-  }
-
   /// The page that says why the app gets nothing. Its link takes the error there.
   private func refuse(
-    _ verdict: AppVerdict, _ app: App, _ target: AnswerTarget, _ here: String, _ exchange: Exchange
-  ) async throws(Refusal) -> Response {
-    guard let session = try await driver.session(exchange) else { throw exchange.unauthenticated() }
-    let refusal = SignInRedirects(driver: driver).refusal(verdict, by: apps, of: app, in: session, exchange)
-    return pages.refusedApp(refusal, app: target.receiver, back: here + "&cancel=1", exchange)
+    _ verdict: AppVerdict, _ target: AnswerTarget, in session: SessionSnapshot, _ here: String, _ exchange: Exchange
+  ) -> Response {
+    let refusal = SignInRedirects(driver: driver).refusal(verdict, by: apps, of: target.app, in: session, exchange)
+    return pages.refusedApp(refusal, app: target.receiver, back: here + "&cancel=1", at: here, exchange)
   }
 
-  /// The page on which the session reaches the level that the app would like first (`acr_values`), if the account can.
-  /// An `acr` that is not essential never refuses anybody (OpenID Connect Core 1.0 section 5.5.1.1).
+  /// The page on which the session reaches the level that the app would like first (`acr_values`), if the account has
+  /// what it needs. An `acr` that is not essential never refuses anybody (OpenID Connect Core 1.0 section 5.5.1.1), so
+  /// the user is asked once, and "Cancel" leads on.
   private func wishedStepUp(
     _ request: AuthorizationRequest, in session: SessionSnapshot, _ here: String, _ exchange: Exchange
   ) async throws(Refusal) -> String? {
@@ -124,7 +120,7 @@ struct AppContinuation: Sendable {
       session.session.assuranceLevel < level
     else { return nil }
     return try await SignInRedirects(driver: driver).address(
-      ofAnotherFactorIn: session, returnTo: here, exchange)
+      ofAnotherFactorIn: session, setsUp: false, returnTo: here + WishedStep.mark, exchange)
   }
 
   // MARK: - Addresses
@@ -148,7 +144,7 @@ struct AppContinuation: Sendable {
   private func localized(_ address: String, _ request: AuthorizationRequest, _ exchange: Exchange) -> String {
     let wanted = (request.uiLocales ?? "").split(separator: " ").map(String.init)
     guard let language = pages.language(wanted, exchange) else { return address }
-    return address + "&language=\(language)"
+    return address + "&\(PageRenderer.appLanguage)=\(language)"
   }
 }
 

@@ -28,13 +28,14 @@ struct AnswerTarget: Sendable {
 struct AuthorizationAnswers: Sendable {
   let pages: PageRenderer
 
-  func send(code: SecretText, to target: AnswerTarget, _ exchange: Exchange) -> Response {
-    send([("code", code.reveal())], to: target, exchange)
+  /// - Parameter address: where a page shows the answer in another language; nil: where the request went.
+  func send(code: SecretText, to target: AnswerTarget, at address: String? = nil, _ exchange: Exchange) -> Response {
+    send([("code", code.reveal())], to: target, at: address, exchange)
   }
 
   /// Sends an error (RFC 6749 section 4.1.2.1).
-  func send(_ error: OAuthError, to target: AnswerTarget, _ exchange: Exchange) -> Response {
-    send([("error", error.code), ("error_description", error.description)], to: target, exchange)
+  func send(_ error: OAuthError, to target: AnswerTarget, at address: String? = nil, _ exchange: Exchange) -> Response {
+    send([("error", error.code), ("error_description", error.description)], to: target, at: address, exchange)
   }
 
   /// Every answer says who sends it (RFC 9207). Attack: another issuer, at which the same app is registered, sends the
@@ -42,12 +43,12 @@ struct AuthorizationAnswers: Sendable {
   ///
   /// Attack: `state` with a line break adds a header. Everything but unreserved characters is encoded.
   private func send(
-    _ fields: [(name: String, value: String)], to target: AnswerTarget, _ exchange: Exchange
+    _ fields: [(name: String, value: String)], to target: AnswerTarget, at address: String?, _ exchange: Exchange
   ) -> Response {
     let all =
       fields + (target.state.map { [("state", $0)] } ?? []) + [("iss", exchange.gateway.publicURL.description)]
     switch target.mode {
-    case .formPost: return pages.formPost(to: target.redirect, all, app: target.receiver, exchange)
+    case .formPost: return pages.formPost(to: target.redirect, all, app: target.receiver, at: address, exchange)
     case .query:
       let separator = target.redirect.contains("?") ? "&" : "?"
       return exchange.redirect(to: target.redirect + separator + PercentEncoding.form(all.map { ($0.name, $0.value) }))

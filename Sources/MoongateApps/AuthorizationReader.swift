@@ -60,8 +60,17 @@ struct AuthorizationReader: Sendable {
     request.loginHint = fields["login_hint"]
     request.uiLocales = fields["ui_locales"]
     request.acrValues = (fields["acr_values"] ?? "").split(separator: " ").map(String.init)
-    request.essentialACR = try essentialACR(fields["claims"])
-    request.hintedSubject = try await subject(fields["id_token_hint"], of: target.app, exchange)
+    let claims = try claims(fields["claims"])
+    request.essentialACR = essentialACR(claims)
+    let hinted = try await subject(fields["id_token_hint"], of: target.app, exchange)
+    // Only this user may be signed in for the request (OpenID Connect Core 1.0 sections 3.1.2.2 and 5.5.1).
+    //
+    // Attack: an app asks for one user by `claims`, and gets the tokens of another one who uses the same browser.
+    let named = claims["sub"]?.members?["value"]?.text
+    guard hinted == nil || named == nil || hinted == named else {
+      throw OAuthError("login_required", "id_token_hint and claims name different users")
+    }
+    request.hintedSubject = hinted ?? named
     return request
   }
 
@@ -124,16 +133,19 @@ struct AuthorizationReader: Sendable {
     return seconds
   }
 
-  /// The values of an essential `acr` in `claims` (OpenID Connect Core 1.0 section 5.5); empty: none is essential.
-  /// Every ID token has `auth_time`, so asking for it changes nothing.
-  private func essentialACR(_ text: String?) throws(OAuthError) -> [String] {
-    guard let text else { return [] }
+  /// What `claims` asks of the ID token (OpenID Connect Core 1.0 section 5.5).
+  private func claims(_ text: String?) throws(OAuthError) -> [String: JSONClaim] {
+    guard let text else { return [:] }
     guard let claims = try? JSONClaim.members(text.utf8) else {
       throw OAuthError("invalid_request", "claims is not a JSON object")
     }
-    guard let wanted = claims["id_token"]?.members?["acr"]?.members, wanted["essential"]?.isTrue ?? false else {
-      return []
-    }
+    return claims["id_token"]?.members ?? [:]
+  }
+
+  /// The values of an essential `acr`; empty: none is essential. Every ID token has `auth_time`, so asking for it
+  /// changes nothing.
+  private func essentialACR(_ claims: [String: JSONClaim]) -> [String] {
+    guard let wanted = claims["acr"]?.members, wanted["essential"]?.isTrue ?? false else { return [] }
     return wanted["value"]?.text.map { [$0] } ?? wanted["values"]?.texts ?? []
   }
 

@@ -11,6 +11,9 @@ struct AuthorizeEndpoint: Sendable {
   let continuation: AppContinuation
   let random: any RandomSource
 
+  /// The parameter that the gateway adds when it has set the cookie.
+  private static let greeted = "greeted"
+
   var endpoints: [Endpoint] {
     [
       Endpoint(.page, .get, OpenIDPath.authorize) { exchange throws(Refusal) in
@@ -21,35 +24,53 @@ struct AuthorizeEndpoint: Sendable {
       // A form of another site, to which browsers add no cookies. The same request by GET has them.
       Endpoint(.inbound, .post, OpenIDPath.authorize) { exchange throws(Refusal) in
         let fields = try await exchange.form()
-        if fields["request_uri"] == nil {
+        var names = AuthorizationReader.parameters
+        if PushedRequests.isNamed(in: fields) {
+          names = PushedRequests.parameters
+        } else {
           let target = try reader.target(fields, exchange)
           do throws(OAuthError) { _ = try await reader.request(fields, for: target, exchange) } catch {
             return continuation.answers.send(error, to: target, exchange)
           }
         }
         // What was validated is short enough for an address.
-        let query = AuthorizationReader.parameters.compactMap { name in fields[name].map { (name, $0) } }
+        let query = names.compactMap { name in fields[name].map { (name, $0) } }
+        guard query.allSatisfy({ $0.1.utf8.count <= PushedRequests.longest }) else {
+          throw exchange.refusal(.badRequest, reason: "a parameter is too long")
+        }
         return .seeOther(OpenIDPath.authorize + "?" + PercentEncoding.form(query))
       },
     ]
   }
 
   private func begin(_ fields: FormFields, _ exchange: Exchange) async throws(Refusal) -> Response {
-    let browser = exchange.credentials.browser ?? SecretText(Base64URL.encode(random.bytes(32)))
     var request: AuthorizationRequest
-    if let uri = fields["request_uri"], uri.hasPrefix(PushedRequests.prefix) {
-      request = try await pushed.take(uri, fields, exchange)
+    if PushedRequests.isNamed(in: fields) {
+      if let response = greeting(fields, exchange) { return response }
+      request = try await pushed.take(fields, exchange)
     } else {
       let target = try reader.target(fields, exchange)
       do throws(OAuthError) { request = try await reader.request(fields, for: target, exchange) } catch {
         return continuation.answers.send(error, to: target, exchange)
       }
+      if let response = greeting(fields, exchange) { return response }
     }
+    // A browser that stores no cookies sees the sign-in page, and what that page says about cookies.
+    let browser = exchange.credentials.browser ?? newBrowser()
     request.browser = TokenHash(of: browser.reveal().utf8)
     guard let app = exchange.generation.apps[request.grant.client] else { throw exchange.refusal(.flowNotFound) }
-    var response = try await continuation.proceed(request, app, exchange)
-    if exchange.credentials.browser == nil { response.setCookies([exchange.cookies.begin(browser)]) }
-    return response
+    return try await continuation.proceed(request, app, exchange)
+  }
+
+  private func newBrowser() -> SecretText { SecretText(Base64URL.encode(random.bytes(32))) }
+
+  /// Sets the cookie that names the browser, and leads to the same address, once. A request is sealed only for a cookie
+  /// that the browser has sent: if two apps are opened at once, the later cookie replaces the earlier one.
+  /// - Returns: nil if the browser has the cookie, or stores none.
+  private func greeting(_ fields: FormFields, _ exchange: Exchange) -> Response? {
+    guard exchange.credentials.browser == nil, fields[Self.greeted] == nil, let address = exchange.request.head.path
+    else { return nil }
+    return exchange.redirect(to: "\(address)&\(Self.greeted)=1", [exchange.cookies.begin(newBrowser())])
   }
 }
 
@@ -57,7 +78,14 @@ struct AuthorizeEndpoint: Sendable {
 /// (RFC 9126).
 struct PushedRequests: Sendable {
   /// How a reference begins.
-  static let prefix = "urn:ietf:params:oauth:request_uri:"
+  private static let prefix = "urn:ietf:params:oauth:request_uri:"
+  /// The parameters beside which no other counts (RFC 9126 section 4).
+  static let parameters = ["client_id", "request_uri"]
+  /// More than the length of any parameter.
+  static let longest = 10_240
+
+  /// Whether a request refers to a pushed one.
+  static func isNamed(in fields: FormFields) -> Bool { fields["request_uri"]?.hasPrefix(prefix) ?? false }
 
   let clients: ClientEndpoints
   let reader: AuthorizationReader
@@ -102,8 +130,9 @@ struct PushedRequests: Sendable {
   ///
   /// Attack: the reference of another app, or one that was used. Nothing is sent to an app for it, because only the
   /// reference says where.
-  func take(_ uri: String, _ fields: FormFields, _ exchange: Exchange) async throws(Refusal) -> AuthorizationRequest {
-    guard var request = keys.pushedRequest(uri, at: apps.clock.now()), fields["client_id"] == request.grant.client,
+  func take(_ fields: FormFields, _ exchange: Exchange) async throws(Refusal) -> AuthorizationRequest {
+    guard let uri = fields["request_uri"], var request = keys.pushedRequest(uri, at: apps.clock.now()),
+      fields["client_id"] == request.grant.client,
       let app = exchange.generation.apps[request.grant.client],
       exchange.generation.apps.receives(app, at: request.grant.redirect)
     else {

@@ -45,8 +45,9 @@ struct ClientAssertions: Sendable {
   let store: any Store
   let clock: any GatewayClock
 
-  /// The longest time for which an assertion may be valid.
-  private static let longestLife: Duration = .seconds(300)
+  /// The longest time for which an assertion may be valid. Libraries make them for an hour. Its `jti` is remembered so
+  /// long.
+  private static let longestLife: Duration = .seconds(3600)
   /// The allowed clock difference.
   private static let leeway: Duration = .seconds(30)
   private static let longestID = 255
@@ -79,7 +80,8 @@ struct ClientAssertions: Sendable {
     }
     // Attack: an app that was misled to another issuer signs an assertion for both. Every audience must be this one.
     let issuer = exchange.gateway.publicURL.description
-    let own = [issuer, issuer + "/", issuer + OpenIDPath.token, issuer + OpenIDPath.pushed]
+    let called = (exchange.request.head.path ?? "").prefix { $0 != "?" }
+    let own = [issuer, issuer + "/", issuer + OpenIDPath.token, issuer + called]
     guard audiences.allSatisfy(own.contains) else { return nil }
     guard let seconds = Self.time(claims["exp"]) else { return nil }
     let expiry = Timestamp(milliseconds: seconds * 1000)

@@ -7,8 +7,8 @@ import MoongateSDK
 
 /// How a request says which app sends it (RFC 6749 section 2.3).
 enum ClientCredentials: Equatable, Sendable {
-  /// `client_secret_basic` or `client_secret_post`.
-  case secret(id: String, SecretText)
+  /// `client_secret_basic` or `client_secret_post`: what the text can mean.
+  case secret(id: String, [SecretText])
   /// `private_key_jwt` (RFC 7523). The id is that of `client_id`, if it is there.
   case assertion(id: String?, String)
   /// `none`.
@@ -19,16 +19,17 @@ enum ClientCredentials: Equatable, Sendable {
   /// - Parameter authorizations: the values of `Authorization`.
   /// - Throws: if there are none, or several. Attack: two programs on the way choose different ones.
   init(_ fields: FormFields, authorizations: [String]) throws(OAuthError) {
-    let isSecretPosted = fields.names.contains("client_secret")
+    // An empty secret is one that is left out (RFC 6749 section 2.3.1).
+    let secret = fields["client_secret"]
     let isAsserted = fields.names.contains("client_assertion") || fields.names.contains("client_assertion_type")
-    guard authorizations.count + (isSecretPosted ? 1 : 0) + (isAsserted ? 1 : 0) <= 1 else {
+    guard authorizations.count + (secret == nil ? 0 : 1) + (isAsserted ? 1 : 0) <= 1 else {
       throw OAuthError("invalid_request", "use one way of client authentication")
     }
     let id = fields["client_id"]
     if let authorization = authorizations.first {
       let basic = try Self.basic(authorization)
       guard id == nil || id == basic.id else { throw OAuthError("invalid_request", "client_id differs") }
-      self = .secret(id: basic.id, basic.secret)
+      self = basic.secrets.isEmpty ? .id(basic.id) : .secret(id: basic.id, basic.secrets)
     } else if isAsserted {
       guard fields["client_assertion_type"] == Self.assertionType, let assertion = fields["client_assertion"] else {
         throw OAuthError("invalid_request", "client_assertion or its type is wrong")
@@ -36,22 +37,24 @@ enum ClientCredentials: Equatable, Sendable {
       self = .assertion(id: id, assertion)
     } else {
       guard let id else { throw OAuthError("invalid_client", "the app does not say which one it is", status: 401) }
-      self = isSecretPosted ? .secret(id: id, SecretText(fields["client_secret"] ?? "")) : .id(id)
+      self = secret.map { Self.secret(id: id, [SecretText($0)]) } ?? .id(id)
     }
   }
 
-  /// Reads `Basic`, in which the id and the secret are encoded as in a form (RFC 6749 section 2.3.1).
-  private static func basic(_ authorization: String) throws(OAuthError) -> (id: String, secret: SecretText) {
+  /// Reads `Basic`, in which the id and the secret are encoded as in a form (RFC 6749 section 2.3.1). Many apps send
+  /// their secret as it is, so both are tried.
+  private static func basic(_ authorization: String) throws(OAuthError) -> (id: String, secrets: [SecretText]) {
     let parts = authorization.split(separator: " ", maxSplits: 1)
     let encoded = parts.count == 2 ? String(parts[1].drop { $0 == " " }) : ""
     guard parts.count == 2, parts[0].lowercased() == "basic",
       let data = Data(base64Encoded: encoded), data.base64EncodedString() == encoded,
       let colon = data.firstIndex(of: UInt8(ascii: ":")), let id = PercentEncoding.decode(data[..<colon]),
-      let secret = PercentEncoding.decode(data[(colon + 1)...])
+      let raw = String(bytes: data[(colon + 1)...], encoding: .utf8)
     else {
       throw OAuthError("invalid_client", "Authorization cannot be read as Basic", status: 401)
     }
-    return (id, SecretText(secret))
+    let decoded = PercentEncoding.decode(raw.utf8)
+    return (id, Set([raw, decoded ?? raw]).subtracting([""]).map { SecretText($0) })
   }
 }
 
@@ -81,9 +84,9 @@ struct ClientAuthentication: Sendable {
     case .id(let id):
       // Attack: made-up codes of a public app, which are counted when they are redeemed.
       return try await guarded(table[id], exchange) { app throws(AppFault) in app.authentication == .none }
-    case .secret(let id, let secret):
+    case .secret(let id, let secrets):
       return try await guarded(table[id], exchange) { app throws(AppFault) in
-        app.authentication.accepts(secret.reveal())
+        secrets.map { app.authentication.accepts($0.reveal()) }.contains(true)
       }
     case .assertion(let id, let text):
       let assertion = ClientAssertion(text)
@@ -107,8 +110,10 @@ struct ClientAuthentication: Sendable {
     do throws(StoreFault) { until = try await failures.lockedUntil(address, client: client) } catch {
       throw .store(error)
     }
-    guard until == nil else {
-      throw .oauth(OAuthError("temporarily_unavailable", "too many wrong credentials from this address", status: 429))
+    if let until {
+      var error = OAuthError("temporarily_unavailable", "too many wrong credentials from this address", status: 429)
+      error.retryAfter = until - assertions.clock.now()
+      throw .oauth(error)
     }
     if let app, try await isRight(app) { return app }
     do throws(StoreFault) { _ = try await failures.charge(address, client: client) } catch { throw .store(error) }

@@ -75,7 +75,7 @@ extension Response {
     if error.status == 401 {
       response.headers[.wwwAuthenticate] = "Basic realm=\"\(exchange.gateway.publicURL.host)\", charset=\"UTF-8\""
     }
-    if error.status == 429 { response.headers[.retryAfter] = "60" }
+    if let wait = error.retryAfter { response.headers[.retryAfter] = "\(wait.retryAfterSeconds)" }
     return response
   }
 }

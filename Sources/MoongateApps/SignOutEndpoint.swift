@@ -56,6 +56,10 @@ struct SignOutEndpoint: Sendable {
     let isForged = fields["id_token_hint"] != nil && hint == nil
     let target = isForged ? nil : try target(fields, hint, exchange)
     guard let session = try await driver.session(exchange) else {
+      // Attack: an image of another site, to which browsers add no cookies, deletes what services have stored.
+      guard exchange.credentials.session != nil else {
+        return exchange.redirect(to: target?.address ?? PagePath.signIn)
+      }
       return try await signOut.signOut(to: target?.address, exchange)
     }
     if let hint, hint.sid == hint.app.sessionName(session.session.id, keys: keys),

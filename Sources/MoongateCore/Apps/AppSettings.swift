@@ -93,6 +93,8 @@ package struct OAuthError: Error, Sendable, Equatable {
   package let description: String
   /// The HTTP status at the token endpoint and at resources.
   package let status: Int
+  /// When the app may try again; nil: whenever it wants to.
+  package var retryAfter: Duration?
 
   package init(_ code: String, _ description: String, status: Int = 400) {
     self.code = code

@@ -30,7 +30,7 @@ package struct AuthorizationRequest: Codable, Sendable, Equatable {
   package var acrValues: [String] = []
   /// The values of an essential `acr` in `claims`; empty: none is essential.
   package var essentialACR: [String] = []
-  /// The `sub` of an `id_token_hint`.
+  /// The `sub` of an `id_token_hint`, or the one that `claims` asks for.
   package var hintedSubject: String?
   package var responseMode = ResponseMode.query
   /// The ID of the account whose user has agreed, on a page of this browser; nil: nobody yet.

@@ -81,12 +81,16 @@ extension Apps {
 
   /// Whether the session is too old for the request.
   ///
-  /// `prompt=login` and `select_account` ask for a sign-in that is later than the request. A session that is later also
-  /// meets every `max_age`, because `max_age=0` could not be met otherwise.
+  /// `prompt=login` and `select_account` ask for a sign-in that is later than the request. For `max_age`, a later step
+  /// is enough. It meets every `max_age`, because `max_age=0` could not be met otherwise.
+  ///
+  /// Attack: a step-up in another tab, such as a PIN, passes for the sign-in that `prompt=login` asks for.
   package func mustAuthenticate(_ request: AuthorizationRequest, _ session: SessionSnapshot) -> Bool {
+    if !request.prompt.isDisjoint(with: ["login", "select_account"]), session.session.createdAt < request.beganAt {
+      return true
+    }
     let at = session.session.authenticatedAt
     if at >= request.beganAt { return false }
-    if !request.prompt.isDisjoint(with: ["login", "select_account"]) { return true }
     return request.maxAge.map { clock.now() >= at + .seconds($0) } ?? false
   }
 

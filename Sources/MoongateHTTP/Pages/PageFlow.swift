@@ -195,7 +195,7 @@ enum NextPage {
   /// The target for a user who leaves a page without doing anything. Pages of the gateway are not a target, because
   /// they would redirect here again.
   static func back(_ returnTo: String?) -> String {
-    guard let returnTo, !returnTo.hasPrefix("/auth/") else { return PagePath.account }
+    guard let returnTo, !returnTo.hasPrefix("/auth/") || WishedStep.isMarked(returnTo) else { return PagePath.account }
     return returnTo
   }
 

@@ -17,8 +17,10 @@ extension PageRenderer {
 
   /// Sends the answer to the app in a form (OAuth 2.0 Form Post Response Mode). Without scripts, the user presses the
   /// button.
+  /// - Parameter address: as for `question`; nil: that of the request.
   package func formPost(
-    to redirect: String, _ fields: [(name: String, value: String)], app: ReceivingApp, _ exchange: Exchange
+    to redirect: String, _ fields: [(name: String, value: String)], app: ReceivingApp, at address: String? = nil,
+    _ exchange: Exchange
   ) -> Response {
     exchange.shown.show(app)
     let words = words(exchange)
@@ -27,7 +29,7 @@ extension PageRenderer {
       PostModel(
         heading: heading, subtitle: words.text("leave_subtitle", ["site": app.name]), action: redirect,
         fields: fields.map { AppModel.Field($0.name, $0.value) }),
-      title: heading, exchange)
+      title: heading, at: address, exchange)
   }
 
   /// Says what has happened. The page leads nowhere: the user continues elsewhere.
@@ -36,9 +38,11 @@ extension PageRenderer {
   }
 
   /// Says why an app does not receive the result of a sign-in, with a link that takes the error there.
-  /// - Parameter address: the app's redirect URI with the error.
+  /// - Parameters:
+  ///   - back: the address that sends the error to the app.
+  ///   - address: the address of the page in another language.
   package func refusedApp(
-    _ refusal: Refusal, app: ReceivingApp, back address: String, _ exchange: Exchange
+    _ refusal: Refusal, app: ReceivingApp, back: String, at address: String, _ exchange: Exchange
   ) -> Response {
     exchange.shown.show(app)
     let words = words(exchange)
@@ -47,9 +51,9 @@ extension PageRenderer {
     return page(
       MessageModel(
         heading: title, sentence: words.sentence(of: refusal),
-        links: [MessageModel.Link(address: address, label: words.text("back_to", ["service": app.name]))],
+        links: [MessageModel.Link(address: back, label: words.text("back_to", ["service": app.name]))],
         reference: words.text("reference", ["id": refusal.decision.text]), stressesSupport: true),
-      title: title, refusal: refusal, exchange)
+      title: title, refusal: refusal, at: address, exchange)
   }
 
   /// The tags of the languages of the pages.

@@ -16,6 +16,7 @@ extension PageRenderer {
 
   /// Leads a user who has signed out here to another site, where they sign out as well.
   func signOut(at site: SiteSignOut, _ exchange: Exchange) -> Response {
+    if exchange.isScripted { return exchange.redirect(to: site.address) }
     let words = words(exchange)
     let name = exchange.page(of: site.provider)?.shortName(words) ?? ""
     return leave(to: site.address, site: name, heading: words["sign_out"], exchange)

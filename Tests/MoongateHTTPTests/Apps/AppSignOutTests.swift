@@ -116,6 +116,44 @@ import Testing
     }
   }
 
+  /// Attack: an image of another site deletes what services have stored in the browser. Browsers add no cookies to it.
+  @Test func requestWithoutASessionDeletesNothing() async throws {
+    try await TestApp.gateway([TestApp.confidential()]).run { client async throws in
+      let named = Self.address(["client_id": "grafana", "post_logout_redirect_uri": TestApp.afterwards])
+      for (path, place) in [(named, TestApp.afterwards), ("/auth/openid/logout", "/auth/login")] {
+        let answer = try await client.send(.get, path, headers: [("Accept", "text/html")])
+        #expect(answer.header("Location") == place && answer.setCookies.isEmpty, "\(answer.setCookies)")
+        #expect(answer.header("Clear-Site-Data") == nil)
+      }
+    }
+  }
+
+  /// The page in another language still knows where the app wants the browser to go.
+  @Test func languageOfTheQuestionChanges() async throws {
+    try await TestApp.gateway([TestApp.confidential()]).run { client async throws in
+      let browser = try await Browser.owner(client)
+      let page = try await browser.visit(
+        Self.address(["client_id": "grafana", "post_logout_redirect_uri": TestApp.afterwards, "state": "s"]))
+      let hindi = try await browser.visit(try Browser.language("hi", of: page))
+      #expect(hindi.text.contains("lang=\"hi\"") && hindi.text.contains("value=\"\(TestApp.afterwards)\""))
+    }
+  }
+
+  /// Browsers apply `form-action` to the app's own redirects too, so scripts get the address and open it themselves.
+  @Test func scriptsGetTheAddress() async throws {
+    try await TestApp.gateway([TestApp.confidential()]).run { client async throws in
+      let browser = try await Browser.owner(client)
+      let page = try await browser.visit(
+        Self.address(["client_id": "grafana", "post_logout_redirect_uri": TestApp.afterwards]))
+      #expect(page.text.contains("data-form=\"entrance\""))
+      let done = try await client.form(
+        "/auth/openid/logout/confirm",
+        ["action": "sign_out", "client_id": "grafana", "post_logout_redirect_uri": TestApp.afterwards],
+        headers: browser.cookieHeader + [("Origin", browser.origin), ("Moongate-Page", "script")])
+      #expect(done["next"] as? String == TestApp.afterwards, "\(done.status) \(done.text)")
+    }
+  }
+
   @Test func formOfTheAppContinuesByGet() async throws {
     try await TestApp.gateway([TestApp.confidential()]).run { client async throws in
       let sent = try await client.form(

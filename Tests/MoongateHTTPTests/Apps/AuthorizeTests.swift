@@ -22,10 +22,10 @@ import Testing
       _ = try await Browser.owner(client)
       client.gateway.clock.advance(by: .seconds(61))
       let browser = Browser(client)
-      let begun = try await browser.visit(TestApp.authorize())
+      let begun = try await browser.authorize()
       let page = try #require(begun.header("Location"))
       #expect(page.hasPrefix("/auth/login?return_to=%2Fauth%2Fopenid%2Fcontinue%3Frequest%3D"))
-      #expect(begun.setCookies.contains { $0.hasPrefix("moongate-flow=") })
+      #expect(browser.cookies["moongate-flow"] != nil && begun.setCookies.isEmpty)
       try await browser.visit(page)
       let done = try await browser.signIn()
       let back = try #require(done.header("Location"), "\(done.text)")
@@ -194,7 +194,7 @@ import Testing
     let apps = [TestApp.confidential(), TestApp.confidential("asks", consent: .always)]
     try await TestApp.gateway(apps).run { client async throws in
       let silent = TestApp.authorize(["prompt": "none"])
-      #expect(try await Browser(client).visit(silent).answer()?["error"] == "login_required")
+      #expect(try await Browser(client).authorize(["prompt": "none"]).answer()?["error"] == "login_required")
       let owner = try await Browser.owner(client)
       #expect(try await owner.visit(silent).answer()?["code"] != nil)
       let asks = try await owner.visit(TestApp.authorize(["prompt": "none", "client_id": "asks"]))
@@ -237,9 +237,15 @@ import Testing
 
   @Test func pageIsInTheWantedLanguage() async throws {
     try await TestApp.gateway([TestApp.confidential()]).run { client async throws in
-      let answer = try await Browser(client).visit(TestApp.authorize(["ui_locales": "xx hi-IN en"]))
-      #expect(answer.header("Location")?.hasSuffix("&language=hi") ?? false)
-      let phone = try await Browser(client).visit(TestApp.authorize(["login_hint": "+919999999999"]))
+      let browser = Browser(client)
+      let answer = try await browser.authorize(["ui_locales": "xx hi-IN en"])
+      let address = try #require(answer.header("Location"))
+      #expect(address.hasSuffix("&app_language=hi"))
+      // Attack: an app chooses the language of all later sign-ins.
+      let page = try await browser.visit(address)
+      #expect(page.text.contains("lang=\"hi\""))
+      #expect(page.setCookies == ["moongate-language=hi; Path=/auth; Max-Age=3600; SameSite=Lax"])
+      let phone = try await Browser(client).authorize(["login_hint": "+919999999999"])
       #expect(phone.header("Location")?.contains("phone=%2B919999999999") ?? false)
     }
   }
@@ -250,8 +256,7 @@ import Testing
   @Test func continuationOfAnotherBrowserIsRefused() async throws {
     try await TestApp.gateway([TestApp.confidential()]).run { client async throws in
       let owner = try await Browser.owner(client)
-      let page = try #require(
-        try await Browser(client).visit(TestApp.authorize()).header("Location"))
+      let page = try #require(try await Browser(client).authorize().header("Location"))
       let back = try #require(PercentEncoding.fields(in: page.split(separator: "?")[1].utf8)?["return_to"])
       let answer = try await owner.visit(back)
       #expect(answer.status == 404 && answer.header("Location") == nil)
@@ -263,7 +268,7 @@ import Testing
   @Test func continuationEndsAfterAnHour() async throws {
     try await TestApp.gateway([TestApp.confidential()]).run { client async throws in
       let browser = Browser(client)
-      let page = try #require(try await browser.visit(TestApp.authorize()).header("Location"))
+      let page = try #require(try await browser.authorize().header("Location"))
       let back = try #require(PercentEncoding.fields(in: page.split(separator: "?")[1].utf8)?["return_to"])
       #expect(try await browser.visit(back + "&cancel=1").answer()?["error"] == "access_denied")
       client.gateway.clock.advance(by: .seconds(3600))
@@ -366,8 +371,81 @@ import Testing
       let (token, _) = try await client.register("+918888888888")
       let stranger = try await client.send(
         .get, TestApp.authorize(["id_token_hint": hint]),
-        headers: [("Cookie", "moongate=\(token)"), ("Accept", "text/html")])
+        headers: [
+          ("Cookie", "moongate=\(token); moongate-flow=\(String(repeating: "A", count: 43))"), ("Accept", "text/html"),
+        ])
       #expect(stranger.answer()?["error"] == "login_required")
+    }
+  }
+
+  /// Attack: an app asks for one user by `claims`, and gets the tokens of another one.
+  @Test func claimsMayNameTheUser() async throws {
+    try await TestApp.gateway([TestApp.confidential()]).run { client async throws in
+      let owner = try await Browser.owner(client)
+      let account = try #require(try await client.gateway.store.accounts(after: nil, limit: 9).first)
+      func error(_ subject: String, _ more: [String: String?] = [:]) async throws -> String? {
+        let claims: [String: String?] = ["claims": #"{"id_token":{"sub":{"value":"\#(subject)"}}}"#]
+        let answer = try await owner.visit(TestApp.authorize(more.merging(claims) { $1 }))
+        return try #require(answer.answer(), "\(answer.status) \(answer.text)")["error"]
+      }
+      #expect(try await error(account.id) == nil)
+      #expect(try await error("ac_other") == "login_required")
+      let hint = try #require(try await owner.tokens()["id_token"] as? String)
+      #expect(try await error(account.id, ["id_token_hint": hint]) == nil)
+      #expect(try await error("ac_other", ["id_token_hint": hint]) == "login_required")
+    }
+  }
+
+  // MARK: - Cookies
+
+  /// Two apps are opened at once in a browser without cookies. The later cookie replaces the earlier one.
+  @Test func twoAppsAtOnceBothContinue() async throws {
+    try await TestApp.gateway([TestApp.confidential(), TestApp.confidential("other")]).run { client async throws in
+      let browser = Browser(client)
+      let accept = [("Accept", "text/html")]
+      let first = try await client.send(.get, TestApp.authorize(), headers: accept)
+      #expect(first.setCookies.count == 1)
+      let second = try await browser.visit(TestApp.authorize(["client_id": "other"]))
+      var places: [String] = []
+      for answer in [first, second] {
+        let again = try #require(answer.header("Location"))
+        #expect(again.hasPrefix("/auth/openid/authorize?") && again.hasSuffix("&greeted=1"))
+        let page = try #require(try await browser.visit(again).header("Location"))
+        places.append(try #require(PercentEncoding.fields(in: page.split(separator: "?")[1].utf8)?["return_to"]))
+      }
+      for place in places {
+        #expect(try await browser.visit(place).header("Location")?.hasPrefix("/auth/login?") ?? false)
+      }
+      // A browser that stores no cookies is led on once, and not again and again.
+      let again = try #require(first.header("Location"))
+      let page = try await client.send(.get, again, headers: accept)
+      #expect(page.header("Location")?.hasPrefix("/auth/login?") ?? false)
+    }
+  }
+
+  @Test func pushedRequestIsNotSpentBeforeTheCookie() async throws {
+    try await TestApp.gateway([TestApp.confidential()]).run { client async throws in
+      let pushed = try await client.form(
+        "/auth/openid/par", TestApp.request(), headers: [("Authorization", TestApp.basic())])
+      let uri = try #require(pushed["request_uri"] as? String)
+      let address = "/auth/openid/authorize?" + TestApp.form(["client_id": "grafana", "request_uri": uri])
+      let browser = Browser(client)
+      let again = try #require(try await browser.visit(address).header("Location"))
+      #expect(try await browser.visit(again).header("Location")?.hasPrefix("/auth/login?") ?? false)
+    }
+  }
+
+  /// Attack: a form with a reference makes the gateway send a huge address.
+  @Test func formWithAReferenceKeepsOnlyTheReference() async throws {
+    try await TestApp.gateway([TestApp.confidential()]).run { client async throws in
+      let uri = "urn:ietf:params:oauth:request_uri:x"
+      let fields = TestApp.request(["request_uri": uri, "state": String(repeating: "<", count: 20_000)])
+      let sent = try await client.form("/auth/openid/authorize", fields)
+      #expect(
+        sent.header("Location") == "/auth/openid/authorize?"
+          + PercentEncoding.form([("client_id", "grafana"), ("request_uri", uri)]), "\(sent.status)")
+      let long = ["client_id": String(repeating: "<", count: 20_000), "request_uri": uri]
+      #expect(try await client.form("/auth/openid/authorize", long).status == 400)
     }
   }
 }

@@ -37,7 +37,7 @@ import Testing
 
   /// Attack: two programs on the way read different apps, or different secrets.
   @Test(arguments: [
-    ["client_secret": TestApp.secret], ["client_secret": ""], ["client_id": "other"],
+    ["client_secret": TestApp.secret], ["client_secret": "x"], ["client_id": "other"],
     ["client_assertion": "e30.e30.x"],
   ])
   func twoWaysAreRefused(_ more: [String: String]) async throws {
@@ -52,7 +52,7 @@ import Testing
 
   @Test(arguments: [
     TestApp.basic("grafana", "wrong"), TestApp.basic("unknown"), TestApp.basic("other", ""),
-    TestApp.basic("public", ""),
+    TestApp.basic("public", "x"),
     "Basic ===", "Basic Zm9v", "Bearer x", "Basic Og==", "",
   ])
   func wrongSecretGetsOneAnswer(_ authorization: String) async throws {
@@ -62,6 +62,36 @@ import Testing
       #expect(answer.status == 401 && answer["error"] as? String == "invalid_client", "\(answer.text)")
       #expect(answer.header("WWW-Authenticate")?.hasPrefix("Basic realm=") ?? false)
       #expect(answer.header("Cache-Control") == "no-store")
+    }
+  }
+
+  /// Many apps do not encode the secret in `Basic`: Authlib, mod_auth_openidc, and what uses HTTPBasicAuth.
+  @Test func basicMayHaveTheSecretAsItIs() async throws {
+    for secret in [TestApp.secret, "100%", "a+b", "%41", "ü"] {
+      let app = try TestApp.confidential(authentication: .secret(SecretText(secret)))
+      try await TestApp.gateway([app]).run { client async throws in
+        let raw = "Basic " + Data("grafana:\(secret)".utf8).base64EncodedString()
+        for authorization in [raw, TestApp.basic("grafana", secret)] {
+          let answer = try await client.form(
+            "/auth/openid/token", Self.grant, headers: [("Authorization", authorization)])
+          #expect(isAuthenticated(answer), "\(secret) \(answer.text)")
+        }
+      }
+    }
+  }
+
+  /// A secret may be left out if it is empty (RFC 6749 section 2.3.1). Go's oauth2 tries `Basic` first for every app.
+  @Test func emptySecretIsNone() async throws {
+    try await gateway().run { client async throws in
+      let empty = [("Authorization", TestApp.basic("public", ""))]
+      #expect(isAuthenticated(try await client.form("/auth/openid/token", Self.grant, headers: empty)))
+      let posted = ["client_id": "public", "client_secret": ""].merging(Self.grant) { $1 }
+      #expect(isAuthenticated(try await client.form("/auth/openid/token", posted)))
+      let both = Self.grant.merging(["client_secret": ""]) { $1 }
+      #expect(isAuthenticated(try await client.form("/auth/openid/token", both, headers: Self.basic)))
+      // Attack: an app with a secret is used with an empty one.
+      let none = ["client_id": "grafana", "client_secret": ""].merging(Self.grant) { $1 }
+      #expect(try await client.form("/auth/openid/token", none).status == 401)
     }
   }
 
@@ -100,6 +130,10 @@ import Testing
       var last = 0
       for _ in 0..<62 { last = try await client.form("/auth/openid/token", Self.grant, headers: wrong).status }
       #expect(last == 429)
+      // Until the end of the lock.
+      client.gateway.clock.advance(by: .seconds(300))
+      let locked = try await client.form("/auth/openid/token", Self.grant, headers: wrong)
+      #expect(locked.header("Retry-After") == "600", "\(locked.header("Retry-After") ?? "")")
       let others = [("Authorization", TestApp.basic("other"))]
       #expect(isAuthenticated(try await client.form("/auth/openid/token", Self.grant, headers: others)))
     }
@@ -208,7 +242,7 @@ import Testing
 
   @Test func assertionIsUsedOnce() async throws {
     try await gateway().run { client async throws in
-      for audience in [TestApp.issuer, TestApp.issuer + "/auth/openid/token"] {
+      for audience in [TestApp.issuer, TestApp.issuer + "/", TestApp.issuer + "/auth/openid/token"] {
         let assertion = try Self.signed(Self.claims(client, ["aud": "\"\(audience)\""]))
         #expect(try await send(assertion, client)["error"] as? String == "invalid_grant")
         // Attack: an assertion is sent again.
@@ -254,11 +288,35 @@ import Testing
     }
   }
 
-  /// Attack: an assertion lives longer than five minutes, so that a stolen one does.
+  /// Attack: an assertion lives longer than an hour, so that a stolen one does.
   @Test func longLifeIsRefused() async throws {
     try await gateway().run { client async throws in
-      let late = client.gateway.clock.now().seconds + 600
-      #expect(try await send(try Self.signed(Self.claims(client, ["exp": "\(late)"])), client).status == 401)
+      let now = client.gateway.clock.now().seconds
+      let late = try Self.signed(Self.claims(client, ["exp": "\(now + 3700)"]))
+      #expect(try await send(late, client).status == 401)
+      let usual = try Self.signed(Self.claims(client, ["exp": "\(now + 3600)"]))
+      #expect(try await send(usual, client)["error"] as? String == "invalid_grant")
+      // Attack: the assertion is sent again at the end of its hour.
+      client.gateway.clock.advance(by: .seconds(3599))
+      #expect(try await send(usual, client)["error"] as? String == "invalid_client")
+    }
+  }
+
+  /// Libraries name the endpoint that they call. Attack: an assertion for one endpoint is used at another one.
+  @Test func audienceMayBeTheEndpoint() async throws {
+    try await gateway().run { client async throws in
+      func revoke(_ path: String) async throws -> Int {
+        let assertion = try Self.signed(Self.claims(client, ["aud": "\"\(TestApp.issuer)\(path)\""]))
+        return try await client.form(
+          "/auth/openid/revoke",
+          [
+            "token": "x", "client_assertion": assertion,
+            "client_assertion_type": "urn:ietf:params:oauth:client-assertion-type:jwt-bearer",
+          ]
+        ).status
+      }
+      #expect(try await revoke("/auth/openid/revoke") == 200)
+      #expect(try await revoke("/auth/openid/introspect") == 401)
     }
   }
 

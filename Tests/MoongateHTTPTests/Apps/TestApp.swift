@@ -88,6 +88,13 @@ extension Client {
 }
 
 extension Browser {
+  /// Begins an authorization in a browser that may have no cookie yet: the gateway sets it first.
+  func authorize(_ changes: [String: String?] = [:]) async throws -> Answer {
+    let answer = try await visit(TestApp.authorize(changes))
+    guard let again = answer.header("Location"), again.hasSuffix("&greeted=1") else { return answer }
+    return try await visit(again)
+  }
+
   /// Signs in on the pages, from the sign-in page that it shows.
   /// - Returns: the answer to the code.
   func signIn(_ phone: String = "9999999999") async throws -> Answer {

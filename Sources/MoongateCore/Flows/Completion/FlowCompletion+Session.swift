@@ -146,11 +146,12 @@ extension FlowCompletion {
     return reduced
   }
 
-  /// A new user always goes to `next.new`, with the original target as a parameter. A returning user goes to the
-  /// target.
+  /// A new user goes to `next.new`, with the original target as a parameter, unless an app has begun the sign-in: it
+  /// waits for the answer. A returning user goes to the target.
   private func destination(_ record: FlowRecord, isNew: Bool) -> String {
     guard isNew else { return record.returnTo ?? record.next.returning }
     guard let returnTo = record.returnTo else { return record.next.new }
+    if PagePath.continuesApp(returnTo) { return returnTo }
     return record.next.new + (record.next.new.contains("?") ? "&" : "?") + "return_to="
       + PercentEncoding.encode(returnTo)
   }

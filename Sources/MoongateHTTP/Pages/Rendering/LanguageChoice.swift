@@ -9,6 +9,8 @@ enum LanguageChoice {
   private static let cookie = GatewayCookies.selectedLanguage
   /// A year in seconds.
   private static let maxAge = 31_536_000
+  /// The time for a sign-in that an app has begun, in seconds.
+  private static let signIn = 3600
 
   static func choose(_ request: Request, chosen: String?, among languages: [Words]) -> Words? {
     if let chosen, let known = languages.first(where: { $0.tag == chosen }) { return known }
@@ -43,8 +45,12 @@ enum LanguageChoice {
   }
 
   /// The `Set-Cookie` value that stores the selection.
-  static func keep(_ words: Words, isSecure: Bool) -> String {
-    "\(cookie)=\(words.tag); Path=/auth; Max-Age=\(maxAge); SameSite=Lax\(isSecure ? "; Secure" : "")"
+  ///
+  /// Attack: an app chooses the language of all later sign-ins of a user. What an app asks for lasts for its sign-in.
+  /// - Parameter isByUser: whether the user has selected it, and not an app.
+  static func keep(_ words: Words, isByUser: Bool, isSecure: Bool) -> String {
+    let age = isByUser ? maxAge : signIn
+    return "\(cookie)=\(words.tag); Path=/auth; Max-Age=\(age); SameSite=Lax\(isSecure ? "; Secure" : "")"
   }
 
   /// The language tags in lower case, by descending preference.

@@ -136,10 +136,18 @@ package final class PageRenderer: Sendable {
     LanguageChoice.choose(request, chosen: Self.chosen(request), among: set.languages) ?? set.languages[0]
   }
 
+  /// The parameter with the language that an app asks for.
+  package static let appLanguage = "app_language"
+
   private static func chosen(_ request: Request) -> String? {
+    let fields = query(request)
+    return fields?["language"] ?? fields?[appLanguage]
+  }
+
+  private static func query(_ request: Request) -> FormFields? {
     let target = (request.head.path ?? "").utf8
     guard let mark = target.firstIndex(of: UInt8(ascii: "?")) else { return nil }
-    return FormFields(target[target.index(after: mark)...])?["language"]
+    return FormFields(target[target.index(after: mark)...])
   }
 
   /// A page with its headers. More than five parameters: most are options with defaults.
@@ -178,12 +186,15 @@ package final class PageRenderer: Sendable {
     let text = text(template, Root(words: words, frame: frame, model: model), set)
     var response = Response.plain(
       refusal?.code.httpStatus ?? status, type: "text/html; charset=utf-8", Array(text.utf8))
-    for (name, value) in Self.headers(generation, images: set.logoOrigin, for: app) {
+    let isAnswer = Model.template == .post
+    for (name, value) in Self.headers(generation, images: set.logoOrigin, for: app, isAnswer: isAnswer) {
       response.headers.set(name, to: value)
     }
     response.headers[.contentLanguage] = words.tag
     if Self.chosen(request) == words.tag {
-      response.setCookies([LanguageChoice.keep(words, isSecure: generation.gateway.publicURL.isSecure)])
+      let isByUser = Self.query(request)?["language"] != nil
+      let isSecure = generation.gateway.publicURL.isSecure
+      response.setCookies([LanguageChoice.keep(words, isByUser: isByUser, isSecure: isSecure)])
     }
     if let refusal { response.addRefusalHeaders(refusal) }
     return response
@@ -238,14 +249,16 @@ package final class PageRenderer: Sendable {
   ]
 
   /// The same page in each language. Only the error page keeps `code`: elsewhere, `code` comes from another site, and
-  /// links must not repeat it.
+  /// links must not repeat it. Requests of apps are kept whole.
   private func languages(_ set: PageSet, _ current: Words, at address: String, _ isTypedInto: Bool) -> [PageFrame
     .Language]
   {
     let target = address.split(separator: "?", maxSplits: 1, omittingEmptySubsequences: false)
     let fields = target.count < 2 ? [] : target[1].split(separator: "&").map(String.init)
     let isError = target[0] == PagePath.error
+    let isOfApp = target[0].hasPrefix(PagePath.openID)
     let kept = fields.filter { field in
+      if isOfApp { return !["language=", Self.appLanguage + "="].contains(where: field.hasPrefix) }
       if isError, field.hasPrefix("code=") { return RefusalCode(reserved: String(field.dropFirst(5))) != nil }
       return (Self.carried + (isError ? ["decision"] : [])).contains { field.hasPrefix($0 + "=") }
     }
@@ -261,14 +274,17 @@ package final class PageRenderer: Sendable {
   ///
   /// `form-action` lists the possible targets after a sign-in, because browsers also apply it to redirects of a form
   /// (Content Security Policy Level 3, section 6.4.1).
-  /// - Parameter app: the app that receives the result of the page's flow. Only pages of such a flow lead there.
-  static func headers(_ generation: any PolicyGeneration, images: String?, for app: ReceivingApp? = nil) -> [(
-    name: String, value: String
-  )] {
+  /// - Parameters:
+  ///   - app: the app that receives the result of the page's flow. Only pages of such a flow lead there.
+  ///   - isAnswer: whether the page posts the answer to the app, which may redirect to any site of its own.
+  static func headers(
+    _ generation: any PolicyGeneration, images: String?, for app: ReceivingApp? = nil, isAnswer: Bool = false
+  ) -> [(name: String, value: String)] {
     let gateway = generation.gateway
     let targets = RedirectTargets(
       publicURL: gateway.publicURL, redirectHosts: gateway.redirectHosts, routes: generation.routes)
-    let actions = (["'self'"] + targets.allowedOrigins + (app.map { [$0.receiver] } ?? [])).joined(separator: " ")
+    let receivers = (app.map { [$0.receiver] } ?? []) + (isAnswer ? ["https:"] : [])
+    let actions = (["'self'"] + targets.allowedOrigins + receivers).joined(separator: " ")
     let pictures = (["'self'"] + (images.map { [$0] } ?? [])).joined(separator: " ")
     return [
       (

@@ -54,9 +54,10 @@ const round = (root) =>
       part.textContent.trim()).join("\n");
 
 /// Updates the page. The focused field stays in place, so that the on-screen keyboard stays open. Returns false if
-/// another page has replaced this one as a whole.
+/// another page has replaced this one as a whole. A page without fields always does: the question may be another one.
 export function patch(page) {
-  if (page.body.dataset.page !== document.body.dataset.page || round(page) !== round(document)) {
+  if (page.body.dataset.page !== document.body.dataset.page || round(page) !== round(document) ||
+    page.querySelector("form[data-whole]")) {
     document.title = page.title;
     document.body.dataset.page = page.body.dataset.page ?? "";
     document.querySelector("main").replaceWith(page.querySelector("main"));
