@@ -286,7 +286,7 @@ class RelyingParty:
         """The whole way for someone who is signed in and agrees. Returns the tokens and the claims of the ID token."""
         asked = self.asks(**changes)
         back = browser.follows(asked.address)
-        if not isinstance(back, str) and urlsplit(back.url).path == "/auth/consent":
+        if not isinstance(back, str) and urlsplit(back.url).path == "/auth/openid/consent":
             back = browser.presses(back, "allow")
         answer = self.redeems(self.arrived(asked, back), asked.verifier)
         assert answer.status_code == 200, answer.text

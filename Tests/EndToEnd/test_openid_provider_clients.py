@@ -653,7 +653,7 @@ def test_requests_oauthlib_native_app(screen, person, gateway, monkeypatch):
         address, state = native.authorization_url(gateway.url + "/auth/openid/authorize", nonce=generate_token())
         goes(screen, address).at("/auth/login").reads("Native")
         signs_in(screen, person.number)
-        screen.at("/auth/consent").presses("Allow")
+        screen.at("/auth/openid/consent").presses("Allow")
         arrived = screen.waits(
             lambda: next((one for one in listener.received if one.path == "/in"), None), "the way back to the app"
         )
