@@ -41,6 +41,16 @@ import Testing
     #expect(live.grant.endedAt == nil && live.session == after)
   }
 
+  /// The session has ended at another gateway, which this one has not heard of yet.
+  @Test func anEndedSessionIsNotContinued() async throws {
+    let bench = try await EngineTestBench.full()
+    let own = try await owner(bench)
+    let now = bench.clock.now()
+    #expect(try await bench.store.apply([.endSession(own.session.token)], at: now) == .applied(locks: []))
+    let view = try await bench.pass("login", Self.phone, "911111", by: bench.client(session: own))
+    #expect(try await bench.signedIn(view).session.id != own.session.id)
+  }
+
   /// Attack: the browser of a shared computer still has the session of somebody else.
   @Test func anotherUserBeginsAnotherSession() async throws {
     let bench = try await EngineTestBench.full()

@@ -21,7 +21,9 @@ struct FlowEnding: Sendable {
 extension FlowCompletion {
   /// Makes the session in which the flow ends, or the code for its app.
   /// - Parameter known: the account before the flow; nil if the flow created it.
-  func ending(_ flow: FlowTransaction, before known: Account?, _ outcome: AccountOutcome) -> FlowEnding {
+  func ending(_ flow: FlowTransaction, before known: Account?, _ outcome: AccountOutcome) async throws(FlowError)
+    -> FlowEnding
+  {
     let (record, request) = (flow.record, flow.request)
     let account = outcome.account
     var ending = FlowEnding(next: destination(record, isNew: outcome.isNew))
@@ -49,7 +51,7 @@ extension FlowCompletion {
       ending.changes = [.replaceSession(own.token, by: grown)]
     } else {
       // Every sign-in gets a new token. The old token stops working.
-      let old = continued(flow, outcome)
+      let old = try await continued(flow, outcome)
       let (made, token) = newSession(of: account.id, flow, id: old?.id)
       (ending.session, ending.secret) = (made, token.secret)
       if let old {
@@ -89,11 +91,14 @@ extension FlowCompletion {
   /// Attack: a thief has a copy of the session, and by it tokens of apps. The owner resets the password, or changes
   /// anything else that ends sessions, by a sign-in in the same browser. It begins another session, so these tokens
   /// end.
-  private func continued(_ flow: FlowTransaction, _ outcome: AccountOutcome) -> Session? {
+  private func continued(_ flow: FlowTransaction, _ outcome: AccountOutcome) async throws(FlowError) -> Session? {
     guard let own = flow.request.client.session, own.token == nil, own.session.domain == nil,
       own.session.account == outcome.account.id, !outcome.isChange
     else { return nil }
-    return own.session
+    // It may have ended since the request began.
+    return try await asking { () async throws(StoreFault) in
+      try await store.session(own.session.token).map(\.session)
+    }
   }
 
   /// Creates a session.

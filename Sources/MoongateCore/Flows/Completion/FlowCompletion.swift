@@ -86,7 +86,7 @@ struct FlowCompletion: FlowPart {
     let claimed = try await lookup.admittedClaims(flow)
     flow.machine.updatePendingProofs { $0.claimed = claimed }
     let outcome = try await outcome(for: known, by: invitation, &flow)
-    let ending = ending(flow, before: known, outcome)
+    let ending = try await ending(flow, before: known, outcome)
     let completed = flow.changing { machine in
       machine.completed(
         account: AccountVersion(outcome.account), isNew: outcome.isNew,
@@ -185,6 +185,9 @@ struct FlowCompletion: FlowPart {
     // Attack: two right codes at once create only one account. "Already registered" would tell the loser about the
     // winner.
     case .conflict(.identifierTaken) where outcome.isNew && flow.record.endingRule == .any:
+      throw request.refusal(.stepNotOpen, because: .changedMeanwhile)
+    // The session that the sign-in continues has ended at this moment. The next attempt begins another one.
+    case .conflict(.sessionEnded) where flow.record.startedIn == nil:
       throw request.refusal(.stepNotOpen, because: .changedMeanwhile)
     case .conflict(let conflict): throw request.refusal(conflict)
     }
