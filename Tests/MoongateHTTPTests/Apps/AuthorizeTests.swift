@@ -191,7 +191,7 @@ import Testing
   // MARK: - Prompts
 
   @Test func promptNoneShowsNothing() async throws {
-    let apps = [TestApp.confidential(), TestApp.confidential("asks", consent: .always)]
+    let apps = try [TestApp.confidential(), TestApp.confidential("asks", consent: .always)]
     try await TestApp.gateway(apps).run { client async throws in
       let silent = TestApp.authorize(["prompt": "none"])
       #expect(try await Browser(client).authorize(["prompt": "none"]).answer()?["error"] == "login_required")
