@@ -7,9 +7,9 @@ import json
 import os
 import pathlib
 import re
-import shutil
 import socket
 import subprocess
+import sys
 import threading
 from types import SimpleNamespace
 from urllib.parse import urlencode
@@ -378,7 +378,7 @@ def test_mozilla_django_oidc(screen, person, gateway, ports, tmp_path):
     (tmp_path / "site_of_django.py").write_text(DJANGO)
     start = "import sys; sys.path.insert(0, sys.argv[1]); sys.argv = sys.argv[1:]; import site_of_django"
     program = Program(
-        shutil.which("python") or "python3", "-c", start, tmp_path, gateway.url, ports["django"],
+        sys.executable, "-c", start, tmp_path, gateway.url, ports["django"],
         secret_of(gateway, "django"), tmp_path,
     )  # fmt: skip
     url = f"http://localhost:{ports['django']}"
