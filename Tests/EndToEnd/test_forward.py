@@ -21,6 +21,7 @@ IDENTITY = {"remote-user", "remote-email", "remote-phone", "remote-name", "remot
 PHONE = "+919876500321"
 ROUTES = """return routes {
   { host = "free.example", path = "/**", to = "http://127.0.0.1:1", allow = true },
+  { host = "auth.example.com", path = "/**", to = "http://127.0.0.1:1", allow = true },
   { host = "open.localhost", path = "/**", to = "http://127.0.0.1:1", allow = true },
   { path = "/sw.js", to = "http://127.0.0.1:1", allow = true },
   { path = "/open/**", to = "http://127.0.0.1:1", allow = true },
@@ -570,6 +571,18 @@ def test_the_host_that_is_judged_is_the_host_that_is_sent(proxy, setting, target
         return
     seen = [value.lower().rstrip(".").partition(":")[0] for name, value in reached(body) if name == "host"]
     assert seen == ["free.example"], f"{body}"
+
+
+def test_documents_of_the_openid_provider_are_at_its_host_only(proxy, setting):
+    """Attack: the documents of a service on another host are replaced by those of the gateway."""
+    host, seen = f"auth.example.com:{proxy.port}", setting.service.seen
+    assert proxy.raw("GET", "/x", host=host)[0] == 200
+    for name in ("openid-configuration", "oauth-authorization-server"):
+        before = len(seen)
+        proxy.raw("GET", f"/.well-known/{name}", host=host)
+        assert len(seen) == before, seen[-1]
+        assert proxy.raw("GET", f"/.well-known/{name}", host="free.example")[0] == 200
+        assert len(seen) == before + 1
 
 
 @pytest.fixture(params=FrontProxy.NAMES)
