@@ -80,7 +80,7 @@ struct ClientAssertions: Sendable {
     }
     // Attack: an app that was misled to another issuer signs an assertion for both. Every audience must be this one.
     let issuer = exchange.gateway.publicURL.description
-    let called = (exchange.request.head.path ?? "").prefix { $0 != "?" }
+    let called = String((exchange.request.head.path ?? "").prefix { $0 != "?" })
     let own = [issuer, issuer + "/", issuer + OpenIDPath.token, issuer + called]
     guard audiences.allSatisfy(own.contains) else { return nil }
     guard let seconds = Self.time(claims["exp"]) else { return nil }

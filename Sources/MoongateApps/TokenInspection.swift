@@ -144,7 +144,7 @@ extension JSONValue {
     switch claim {
     case .null: self = .null
     case .flag(let flag): self = .flag(flag)
-    case .number(let number): self = .number(claim.wholeNumber ?? "\(number)")
+    case .number(let number): self = number.isFinite ? .number(claim.wholeNumber ?? "\(number)") : .null
     case .integer(let digits): self = .number(digits)
     case .text(let text): self = .text(text)
     case .list(let list): self = .list(list.map { JSONValue($0) })

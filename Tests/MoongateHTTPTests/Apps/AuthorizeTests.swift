@@ -287,6 +287,8 @@ import Testing
       let link = try #require(
         page.text.components(separatedBy: "href=\"").first { $0.hasPrefix("/auth/openid/continue?") })
       let address = try #require(Browser.attribute("href", "href=\"" + link))
+      let hindi = try await browser.visit(try Browser.language("hi", of: page))
+      #expect(hindi.status == 403 && hindi.text.contains("lang=\"hi\""))
       #expect(try await browser.visit(address).answer()?["error"] == "access_denied")
       let silent = try await browser.visit(TestApp.authorize(["prompt": "none"]))
       #expect(silent.answer()?["error"] == "access_denied")

@@ -99,6 +99,23 @@ extension Browser {
     }
   }
 
+  /// Browsers apply `form-action` to the app's own redirects as well, so scripts open the address themselves.
+  @Test func scriptsGetTheAddress() async throws {
+    let app = try App.asking()
+    try await gateway(app).run { client in
+      let browser = try await Browser.owner(client)
+      let sealed = try browser.begin(app)
+      let page = try await browser.visit(address(sealed))
+      #expect(page.text.contains("data-form=\"entrance\" data-way=\"step\" data-whole"))
+      let account = try #require(try await client.gateway.store.accounts(after: nil, limit: 9).first)
+      let sent = try await client.form(
+        address(sealed), ["action": "allow", "account": account.id],
+        headers: browser.cookieHeader + [("Origin", browser.origin), ("Moongate-Page", "script")])
+      let next = try #require(sent["next"] as? String, "\(sent.status) \(sent.text)")
+      #expect(next.hasPrefix("/auth/openid/continue?request="))
+    }
+  }
+
   @Test func refusalGoesBackToTheApp() async throws {
     let app = try App.asking()
     try await gateway(app).run { client in
