@@ -1,6 +1,7 @@
 import Crypto
 import CryptoExtras
 import Foundation
+import Hummingbird
 import MoongateCore
 import MoongateHTTP
 import MoongateSDK

@@ -198,6 +198,20 @@ extension StoreConformance {
       for _ in 0..<10 { for notice in try await bench.claimNotices() { told.insert(notice.grant) } }
       #expect(told == Set((2...250).map { "ag_\($0)" }))
     },
+    StoreConformance("a sign-in that continues a session and ends sooner moves the end of its grants") {
+      bench async throws in
+      let session = try await bench.signIn("ac_1", "se_1")
+      try await bench.apply(.putAppGrant(bench.grant("ag_1", of: "ac_1", session: "se_1")))
+      bench.clock.advance(by: .seconds(60))
+      let again = Session(
+        id: "se_1", token: TokenHash(of: "again".utf8), account: "ac_1", createdAt: bench.now,
+        expiresAt: bench.now + .seconds(600), idle: session.idle, lastSeenAt: bench.now, passed: session.passed,
+        userAgent: nil)
+      try await bench.apply(.replaceSession(session.token, by: again))
+      #expect(try await bench.appGrant("ag_1")?.session != nil, "the grant goes on")
+      bench.clock.set(again.expiresAt)
+      #expect(try await bench.claimNotices().map(\.grant) == ["ag_1"])
+    },
     // Attack: a refresh token with `offline_access` is used after the account was locked and unlocked, or its
     // credentials were changed because they were stolen.
     StoreConformance("with offline access a grant outlives its session, but no lock, no new epoch and no deletion") {

@@ -36,6 +36,25 @@ extension StoreConformance {
       #expect(try await bench.store.session(session.token)?.session == session)
       #expect(try await bench.store.sessions(of: "ac_1").map(\.id) == ["se_1"], "one sign-in, listed once")
     },
+    // Attack: a copied token of another root domain lives on in the owner's new sign-in, with its times.
+    StoreConformance("a new sign-in that continues a session ends its tokens for further domains") {
+      bench async throws in
+      let session = try await bench.signInOnTwoDomains()
+      func next(_ token: String, createdAt: Timestamp) -> Session {
+        Session(
+          id: session.id, token: bench.token(token), account: session.account, createdAt: createdAt,
+          expiresAt: session.expiresAt, idle: session.idle, lastSeenAt: bench.now, passed: session.passed,
+          userAgent: nil)
+      }
+      try await bench.apply(.replaceSession(session.token, by: next("grown", createdAt: session.createdAt)))
+      #expect(try await bench.store.session(bench.token("other"))?.session.domain?.isSuperseded == true, "a step-up")
+      bench.clock.advance(by: .seconds(60))
+      try await bench.apply(.replaceSession(bench.token("grown"), by: next("again", createdAt: bench.now)))
+      #expect(try await bench.store.session(bench.token("other")) == nil)
+      #expect(try await bench.store.session(bench.token("again"))?.session.id == session.id)
+      #expect(try await bench.store.session(replacing: session.token, at: bench.now) == nil)
+      #expect(try await bench.store.session(replacing: bench.token("grown"), at: bench.now)?.id == session.id)
+    },
     StoreConformance("activity of the sign-in is that of its further domains") { bench async throws in
       let session = try await bench.signInOnTwoDomains()
       try await bench.store.touch([session.token: SessionUse(at: bench.now + .seconds(600))])

@@ -21,8 +21,8 @@ extension Apps {
     let signIn = AppSignIn(nonce: request.nonce, session, level: level(for: request, session), self, call)
     let scopes = app.permitted(request.grant.scopes)
     // Before the code, which must not be older than the connection.
-    let connecting = try await connecting(app, scopes, of: session.account.id, agreed: agreed, call)
-    let code = code(for: request.grant, signIn, session, lifetime: Self.codeLifetime)
+    let (connecting, since) = try await connecting(app, scopes, of: session.account.id, agreed: agreed, call)
+    let code = code(for: request.grant, signIn, session, since: since, lifetime: Self.codeLifetime)
     let text: SecretText
     do { text = try keys.code(code) } catch { throw .store(StoreFault("a code could not be sealed")) }
     try await apply(
@@ -36,18 +36,22 @@ extension Apps {
     return text
   }
 
-  func code(for grant: Grant, _ signIn: AppSignIn, _ session: SessionSnapshot, lifetime: Duration)
-    -> AuthorizationCode
-  {
+  /// - Parameter since: the time of the connection, by the clock of the gateway that made it. The code is not older.
+  func code(
+    for grant: Grant, _ signIn: AppSignIn, _ session: SessionSnapshot, since: Timestamp, lifetime: Duration
+  ) -> AuthorizationCode {
     let now = clock.now()
     return AuthorizationCode(
       grant: grant, grantID: AppGrant.newID(random), account: session.account.id, epoch: session.account.epoch,
-      session: session.session.id, signIn: signIn, issuedAt: now, expiresAt: now + lifetime)
+      session: session.session.id, signIn: signIn, issuedAt: max(now, since), expiresAt: now + lifetime)
   }
 
-  /// The changes that connect the app to the account.
+  /// The changes that connect the app to the account, and the time since when they are connected.
+  ///
+  /// Attack: the user disconnects the app meanwhile, and the old time comes back with the connection, so that a code
+  /// from before can be redeemed. A stored connection keeps its time; a new one has the present.
   func connecting(_ app: App, _ scopes: [String], of account: String, agreed: Bool, _ call: AppCall)
-    async throws(AppFault) -> [Change]
+    async throws(AppFault) -> (changes: [Change], since: Timestamp)
   {
     let now = clock.now()
     let known = try await asking { () async throws(StoreFault) in
@@ -57,11 +61,12 @@ extension Apps {
     var listed = agreed || known?.agreed != true ? scopes : []
     if let known, known.agreed || !agreed { listed = known.scopes + listed.filter { !known.scopes.contains($0) } }
     let connection = AppConnection(
-      account: account, app: app.id, scopes: listed, createdAt: known?.createdAt ?? now, usedAt: now,
+      account: account, app: app.id, scopes: listed, createdAt: now, usedAt: now,
       agreed: agreed || known?.agreed ?? false)
-    guard agreed else { return [.putAppConnection(connection)] }
+    let since = known?.createdAt ?? now
+    guard agreed else { return ([.putAppConnection(connection)], since) }
     let event = event(.appConsented, app.id, account, call, ["scopes": scopes.joined(separator: " ")])
-    return [.putAppConnection(connection), .audit(event)]
+    return ([.putAppConnection(connection), .audit(event)], since)
   }
 
   /// Marks a pushed request as used.
@@ -153,6 +158,6 @@ extension AppSignIn {
       nonce: nonce, authTime: session.session.authenticatedAt, aal: level ?? session.session.assuranceLevel,
       amr: apps.methods(of: last, call), passed: last)
     address = call.client.address.bytes
-    userAgent = call.client.userAgent.map { String($0.prefix(256)) }
+    userAgent = call.client.userAgent.map { String(String.UnicodeScalarView($0.unicodeScalars.prefix(256))) }
   }
 }

@@ -99,9 +99,9 @@ extension Apps {
         throw .oauth(OAuthError("access_denied", "The user may not sign in to this app."))
       }
       // Before the code, which must not be older than the connection.
-      let connecting = try await connecting(app, request.scopes, of: session.account.id, agreed: true, call)
+      let (connecting, since) = try await connecting(app, request.scopes, of: session.account.id, agreed: true, call)
       let code = code(
-        for: Grant(device: request), AppSignIn(nonce: nil, session, level: nil, self, call), session,
+        for: Grant(device: request), AppSignIn(nonce: nil, session, level: nil, self, call), session, since: since,
         lifetime: request.expiresAt - now)
       let sealed: [UInt8]
       do { sealed = try keys.stored(code) } catch { throw .store(StoreFault("a code could not be sealed")) }

@@ -61,9 +61,12 @@ package final class SigningKeys: Sendable {
         continue
       }
       found.append(try await signer(algorithm, at: now).publicKey)
+      let current = SigningPeriod.index(at: now.seconds)
       for period in SigningPeriod.published(at: now, overlap: SigningPeriod.overlapOfApps).dropFirst() {
-        // A store that cannot be read now does not take away the keys that are known.
-        if let key = try? await existingKey(period, at: now) { found.append(key.publicKey) }
+        // A set without the key before would have valid tokens refused, so it is not published then. Verifiers keep
+        // theirs. The key of the next period is not needed yet.
+        let key = period < current ? try await existingKey(period, at: now) : try? await existingKey(period, at: now)
+        if let key { found.append(key.publicKey) }
       }
     }
     return found

@@ -5,6 +5,13 @@ import MoongateCore
 /// A grant has its session until that session ends, even if its tokens have ended before: the app may still have a
 /// session of its own, which began with that one.
 enum AppGrantEnding {
+  /// Moves the end of the session that grants wait for, when a new sign-in that ends sooner continues it.
+  static func continues(_ session: Session, _ rows: some SQLTransaction) throws {
+    try rows.run(
+      "UPDATE app_grant SET session_due = ?3 WHERE account = ?1 AND session = ?2 AND session_due > ?3",
+      [.text(session.account), .text(session.id), SQLValue(session.deadline)])
+  }
+
   /// The maximum number of grants of each kind that are changed in one step.
   private static let stretch = 100
   /// How long a notice waits for a gateway that sends notices.

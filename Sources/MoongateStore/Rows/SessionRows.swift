@@ -102,14 +102,29 @@ enum SessionRows {
   ) throws {
     let session = replacement.session
     guard
-      let old = try rows.row("DELETE FROM session WHERE token = ?1 RETURNING account, id", [.bytes(token.bytes)])
+      let old = try rows.row(
+        "DELETE FROM session WHERE token = ?1 RETURNING account, id, created_at", [.bytes(token.bytes)])
     else { throw ChangeConflict(.sessionEnded) }
     let before = (account: try old.text(0), id: try old.text(1))
+    // What grows keeps its time. A new sign-in does not, also if it continues the session by its ID.
+    let isSignIn = try old.moment(2) != session.createdAt
     notifications.add(token: token.bytes)
+    if isSignIn { try forget(before, rows) }
     if before.account != session.account || before.id != session.id { notifications.add(sessionOf: before.account) }
     try rows.run("DELETE FROM \(same)", same(session))
     try put(session, passed: replacement.passed, rows)
     if token != session.token { try ReplacedTokenRows.put(token, of: session, before: before, at: now, rows) }
+    if isSignIn { try AppGrantEnding.continues(session, rows) }
+  }
+
+  /// Ends what belongs to the sign-in before, when a new one continues the session.
+  ///
+  /// Attack: a copied token of another root domain lives on in the new sign-in, with its times and the steps that were
+  /// passed before.
+  private static func forget(_ before: (account: String, id: String), _ rows: some SQLTransaction) throws {
+    let place: [SQLValue] = [.text(before.account), .text(before.id)]
+    try rows.run("DELETE FROM session_domain WHERE account = ?1 AND session = ?2", place)
+    try rows.run("DELETE FROM replaced_token WHERE account = ?1 AND session = ?2", place)
   }
 
   /// The session that had the token before its current one.

@@ -95,10 +95,13 @@ extension FlowCompletion {
     guard let own = flow.request.client.session, own.token == nil, own.session.domain == nil,
       own.session.account == outcome.account.id, !outcome.isChange
     else { return nil }
-    // It may have ended since the request began.
-    return try await asking { () async throws(StoreFault) in
-      try await store.session(own.session.token).map(\.session)
+    // It may have ended since the request began, or have been continued by a sign-in in another tab.
+    let (token, now) = (own.session.token, flow.request.now)
+    let found = try await asking { () async throws(StoreFault) in
+      if let same = try await store.session(token)?.session { return same }
+      return try await store.session(replacing: token, at: now)
     }
+    return found.flatMap { $0.account == outcome.account.id && now < $0.deadline ? $0 : nil }
   }
 
   /// Creates a session.
