@@ -97,7 +97,7 @@ extension FlowCompletion {
     else { return nil }
     // It may have ended since the request began, or have been continued by a sign-in in another tab.
     let (token, now) = (own.session.token, flow.request.now)
-    let found = try await asking { () async throws(StoreFault) in
+    let found = try await asking { () async throws(StoreFault) -> Session? in
       if let same = try await store.session(token)?.session { return same }
       return try await store.session(replacing: token, at: now)
     }
