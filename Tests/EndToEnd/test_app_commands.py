@@ -57,6 +57,7 @@ def test_secret_is_private_and_new_each_time(registered):
     status, text, error = tool(registered, "app", "secret", "grafana")
     assert status == 0, error
     assert first.strip() not in text and file.read_text() != first
+    assert "; the previous secret stops within a second: copy the new one into the app" in text
     assert file.read_text().strip() not in text + error
     assert sorted(os.listdir(registered.config / "secrets")) == ["grafana"]
 

@@ -20,7 +20,7 @@ import Testing
 
   /// Attack: another user of the machine reads the secret, or the draft of it.
   @Test func onlyTheOwnerCanReadIt() throws {
-    try SecretFile.write("first\n", to: folder.path("secrets/grafana"))
+    #expect(try !SecretFile.write("first\n", to: folder.path("secrets/grafana")))
     #expect(try text("secrets/grafana") == "first\n")
     #expect(try mode("secrets/grafana") == 0o600 && mode("secrets") == 0o700)
     #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path("secrets")) == ["grafana"])
@@ -31,7 +31,7 @@ import Testing
     try folder.setMode(0o644, of: "secrets/grafana")
     // The draft of a killed command.
     try folder.write("half", to: "secrets/grafana.new")
-    try SecretFile.write("new\n", to: folder.path("secrets/grafana"))
+    #expect(try SecretFile.write("new\n", to: folder.path("secrets/grafana")))
     #expect(try text("secrets/grafana") == "new\n" && mode("secrets/grafana") == 0o600)
     #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path("secrets")) == ["grafana"])
   }
@@ -40,6 +40,17 @@ import Testing
   @Test func fileOfAnotherUserIsKept() {
     #expect(SecretFile.canKeep(1000, as: 1000) && SecretFile.canKeep(1000, as: 0))
     #expect(!SecretFile.canKeep(0, as: 1000) && !SecretFile.canKeep(1001, as: 1000))
+  }
+
+  /// Attack on ourselves: root makes a secret in the package's folder, which is root's, and the gateway, which runs as
+  /// the service user, can no longer start.
+  @Test func newFileIsTheServiceUsersInAFolderOfRoot() {
+    let (root, desk, service) = (
+      FileOwner(user: 0, group: 0), FileOwner(user: 1000, group: 1000), FileOwner(user: 990, group: 991)
+    )
+    #expect(SecretFile.owner(inFolderOf: root, serviceUser: service) == service)
+    #expect(SecretFile.owner(inFolderOf: desk, serviceUser: service) == desk)
+    #expect(SecretFile.owner(inFolderOf: root, serviceUser: nil) == root)
   }
 
   @Test func linkIsKept() throws {

@@ -110,8 +110,10 @@ struct WriteAppSecret: AsyncParsableCommand {
 
   func run() async throws {
     let path = try file(of: configuration.checked())
-    try SecretFile.write(Base64URL.encode(SystemRandom().bytes(32)) + "\n", to: path)
-    print(json ? try ToolJSON.text(Written(app: app, file: path)) : "a new secret of \(app) is in \(path)")
+    let isReplaced = try SecretFile.write(Base64URL.encode(SystemRandom().bytes(32)) + "\n", to: path)
+    if json { return print(try ToolJSON.text(Written(app: app, file: path))) }
+    let previous = "; the previous secret stops within a second: copy the new one into the app"
+    print("a new secret of \(app) is in \(path)\(isReplaced ? previous : "")")
   }
 
   /// The file of the secret.

@@ -8,18 +8,24 @@ import Glibc
 enum ServiceUser {
   static let name = "moongate"
 
+  /// The user's file owner; nil if the user does not exist or the process does not run as root.
+  static var owner: FileOwner? {
+    guard geteuid() == 0, let entry = getpwnam(name) else { return nil }
+    return FileOwner(user: entry.pointee.pw_uid, group: entry.pointee.pw_gid)
+  }
+
   /// Changes the owner of files that root has written to the service user, which has to read them.
   /// - Returns: the user's name; nil if the user does not exist or the process does not run as root.
   @discardableResult static func giveSecrets(_ paths: [String]) -> String? {
-    guard geteuid() == 0, let entry = getpwnam(name) else { return nil }
-    for path in paths { lchown(path, entry.pointee.pw_uid, entry.pointee.pw_gid) }
+    guard let owner else { return nil }
+    for path in paths { lchown(path, owner.user, owner.group) }
     return name
   }
 
   /// Lets the service user read files and folders that root has written with a strict umask, and keeps.
   static func allowReading(_ paths: [String]) {
-    guard geteuid() == 0, let entry = getpwnam(name) else { return }
-    allowReading(paths, to: entry.pointee.pw_gid)
+    guard let owner else { return }
+    allowReading(paths, to: owner.group)
   }
 
   /// Gives files and folders of this process's user to a group with read access. Those that everybody can read stay as
@@ -38,4 +44,10 @@ enum ServiceUser {
       fchmod(file, status.st_mode & 0o7707 | all << 3)
     }
   }
+}
+
+/// The user and group of a file.
+struct FileOwner: Equatable {
+  let user: uid_t
+  let group: gid_t
 }
