@@ -38,6 +38,11 @@ import Testing
     let examples = ManualTests.examples(in: ManualTests.pages[page] ?? "", page: page).filter { $0.heading == heading }
     try #require(!examples.isEmpty, "\(page) has no recipe \(heading)")
     for example in examples where !example.file.hasPrefix("tests/") { try folder.write(example.text, to: example.file) }
+    // The secrets of apps, as `moongate app secret` writes them.
+    for found in examples.map(\.text).joined().matches(of: /file "(secrets\/[a-z_]+)"/) {
+      try folder.write(String(repeating: "s", count: 43), to: String(found.1))
+      try folder.setMode(0o600, of: String(found.1))
+    }
     if let cases { try folder.write("return tests {\n\(cases)\n}", to: "tests/attack.lua") }
     return folder
   }
@@ -71,9 +76,11 @@ import Testing
   /// Attack: an operator follows a guide that replaces accounts.lua, and the second factor of the shipped one is gone:
   /// a code to the number alone opens accounts that have an authenticator app.
   @Test(arguments: accountExamples) func noExampleDropsTheSecondFactor(_ example: ManualTests.Example) async throws {
+    // The user is in every group, because some examples admit members only.
+    let groups = example.text.matches(of: /(\w+) *= members\(\)/).map { "group \"\($0.1)\", " }.joined()
     let cases = """
       case "the app is asked for" {
-        phone "+919999999999", account {}, client { known = true },
+        phone "+919999999999", account {}, \(groups)client { known = true },
         flow "totp_set", right(), wait "1m",
         flow "login", send(), right(), expect { status = "pending", step = "totp" },
         right(), expect { status = "complete" },
@@ -185,6 +192,7 @@ import Testing
         """),
     Recipe(page: "guides/recipes.md", heading: "Nobody registers", cases: nobodyRegisters),
     Recipe(page: "guides/recipes.md", heading: "Invitation only", cases: invitationOnly),
+    Recipe(page: "guides/recipes.md", heading: "Invited members of a group", cases: invitedMembers),
     Recipe(page: "guides/recipes.md", heading: "Only one email domain", cases: oneDomain),
     Recipe(page: "guides/recipes.md", heading: "No address outside of the domain", cases: noOtherDomain),
     Recipe(page: "guides/recipes.md", heading: "The PIN on new devices", cases: pinOnNewDevices),
@@ -430,6 +438,29 @@ import Testing
     case "an invited number" {
       invited { to = "+919999999999" }, phone "+919999999999",
       flow "enter", send(), right(), expect { status = "complete" },
+    },
+    """
+
+  private static let invitedMembers = """
+    case "an invitation without the group" {
+      invited(), phone "+919999999999", flow "register", send(), right(),
+      expect { status = 403, code = "not_staff" }, request { path = "/" }, expect { status = 401 },
+    },
+    case "a user outside the group, in every flow" {
+      phone "+919999999999", account { password = "correct horse", email = "asha@example.com" },
+      flow "login", send(), right(), expect { status = 403, code = "not_staff" },
+      wait "2m", flow "enter", send(), right(), expect { status = 403, code = "not_staff" },
+      email "asha@example.com", flow "login_password", enter { password = "correct horse" },
+      expect { status = 403, code = "not_staff" }, request { path = "/" }, expect { status = 401 },
+    },
+    case "a removed member" {
+      phone "+919999999999", account {}, group "staff", flow "login", send(), right(), expect { status = "complete" },
+      group { staff = false }, wait "2m", flow "login", send(), right(), expect { status = 403, code = "not_staff" },
+    },
+    case "an invited member" {
+      invited { groups = { "staff" } }, phone "+919999999999",
+      flow "register", send(), right(), expect { status = "complete" }, request { path = "/" }, expect { status = 200 },
+      wait "2m", flow "login", send(), right(), expect { status = "complete" },
     },
     """
 
