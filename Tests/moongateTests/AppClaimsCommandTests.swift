@@ -1,4 +1,5 @@
 import MoongateCore
+import MoongateProgram
 import MoongateSDK
 import Testing
 
