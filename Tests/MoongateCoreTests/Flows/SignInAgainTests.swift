@@ -1,4 +1,5 @@
 import MoongateSDK
+import MoongateStore
 import MoongateTesting
 import Testing
 
