@@ -1,3 +1,4 @@
+import HTTPTypes
 import MoongateCore
 import MoongateSDK
 import MoongateTesting

@@ -1,3 +1,4 @@
+import Foundation
 import MoongateCore
 import MoongateHTTP
 import MoongateSDK
