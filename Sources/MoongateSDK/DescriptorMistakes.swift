@@ -1,4 +1,5 @@
 extension ProviderDescriptor {
+  /// More than 60 lines: one group of checks for each part of a declaration.
   /// The mistakes in the declaration, one sentence each; empty if it is well formed. A program refuses to start with a
   /// provider that has any, and the conformance suite reports them.
   public var mistakes: [String] {

@@ -68,7 +68,7 @@ import Testing
       "returned the claim `groups`, which the gateway itself writes: choose another name"
     ),
     (
-      "return { [\"a b\"] = 1 }",
+      "local t = {}\nt[\"a b\"] = 1\nreturn t",
       "returned the claim `a b`, which is no name: use 1 to 128 letters, digits, `_`, `.`, `:`, `/` and `-`, beginning with a letter or `_`"
     ),
     ("return { role = { \"a\", b = 1 } }", "role must be a list or have names, but not both"),

@@ -1,4 +1,5 @@
 extension AuditEvent.Kind {
+  /// More than 60 lines: one case for each kind.
   /// A sentence for the reference and for `moongate help event.NAME`.
   package var help: String {
     switch self {

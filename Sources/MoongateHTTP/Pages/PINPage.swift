@@ -291,7 +291,8 @@ struct PINPage: Sendable {
       // Attack: a user signs in at a browser in which another user's session is active. The passcode must not be shown
       // as that user's.
       whose: task == .unlock && exchange.generation.purpose(of: flow).needsSession ? account?.hint : nil,
-      isLock: task == .unlock,
+      // What an app only would like can be declined, and the lock has no way past it.
+      isLock: task == .unlock && !WishedStep.isMarked(returnTo),
       isForgotten: task == .forgotten,
       forgotMessage: words[byEmail ? "forgot_message" : "forgot_message_phone"],
       forgotButton: words[byEmail ? "send_reset_email" : "send_reset_code"],

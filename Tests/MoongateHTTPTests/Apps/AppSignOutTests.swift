@@ -90,7 +90,9 @@ import Testing
           Self.address([
             "id_token_hint": forged, "client_id": "grafana", "post_logout_redirect_uri": TestApp.afterwards,
           ]))
-        #expect(answer.status == 200 && !answer.text.contains("grafana.example.com"), "\(forged)")
+        // The links to other languages repeat the request.
+        let page = answer.text.split(separator: "class=\"languages\"").first ?? ""
+        #expect(answer.status == 200 && !page.contains("grafana.example.com"), "\(forged)")
       }
       // Attack: the hint of one app with the id of another one.
       let mixed = try await browser.visit(Self.address(["id_token_hint": hint, "client_id": "other"]))

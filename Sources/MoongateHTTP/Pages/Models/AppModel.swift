@@ -52,6 +52,7 @@ package struct AppModel: PageModel {
   /// Where the app receives the result.
   let receiver: String?
 
+  /// More than five parameters: one for each field.
   package init(
     heading: String, subtitle: String, warning: String? = nil, problem: String? = nil, scopes: [String] = [],
     scopesLabel: String? = nil, facts: [Fact] = [], signedInAs: String? = nil, other: String? = nil, action: String,

@@ -11,6 +11,7 @@ package struct DeviceModel: PageModel {
   /// The page where the user signs in with another account.
   let other: String?
 
+  /// More than five parameters: one for each field.
   package init(
     subtitle: String, action: String, typed: String?, problem: String?, signedInAs: String?, other: String?
   ) {
