@@ -71,7 +71,8 @@ import Testing
       codes: [phone: CodeTexts(.test(phone, code: code, message: text))], createdAt: now, returnTo: text,
       browser: hash, network: [10, 0], account: account, startedIn: text,
       grant: Grant(
-        client: text, redirect: text, challenge: Base64URL.encode([UInt8](repeating: 1, count: 32))))
+        app: App(id: text, name: text, redirectURIs: [], consent: .never), redirect: text,
+        challenge: Base64URL.encode([UInt8](repeating: 1, count: 32)), scopes: [text]))
     record.version = 2
     record.status = .complete
     record.position = 1
