@@ -588,7 +588,7 @@ def test_page(place, driver):
     driver.find_element("css selector", 'form button[type="submit"]').click()
     wait_for(lambda: "Incorrect user name or password." in driver.page_source, "the refusal")
     # The step is open for this name, which the page shows.
-    assert driver.find_element("css selector", "main .subtitle").text == "ada"
+    wait_for(lambda: driver.find_element("css selector", "main .subtitle").text == "ada", "the name on the page")
     assert not driver.find_elements("css selector", 'input[autocomplete="username"]')
     driver.find_element("css selector", 'input[autocomplete="current-password"]').send_keys(PASSWORD)
     driver.find_element("css selector", 'form button[type="submit"]').click()
