@@ -78,7 +78,7 @@ extension OpaquePointer {
     (CLUA_TAKES_TABLE_OR_NOTHING, "{}", "(1)", "word takes a table, as in word { … }"),
     (CLUA_TAKES_NAME, "'x'", "{}", "word takes a name first, as in word \"…\" { … }"),
     (
-      CLUA_TAKES_TABLE_OR_NAME, "{}", "1",
+      CLUA_TAKES_TABLE_OR_NAME, "{}", "(1)",
       "word takes a table, as in word { … }, or a name first, as in word \"…\" { … }"
     ),
     (

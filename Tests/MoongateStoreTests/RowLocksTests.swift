@@ -76,8 +76,10 @@ import Testing
     notifications.add(account: "ac_a")
     let rows = RecordingTransaction(.postgres)
     try notifications.write(at: Timestamp(milliseconds: 5), rows)
-    #expect(rows.ran.map(\.arguments) == [[.integer(5), .bytes([1]), .null], [.integer(5), .null, .text("ac_a")]])
-    #expect(rows.ran.allSatisfy { $0.sql.contains("UPDATE session_number SET number = number + 1") })
+    let numbered = rows.ran.filter { $0.sql.contains("UPDATE session_number SET number = number + 1") }
+    #expect(numbered.map(\.arguments) == [[.integer(5), .bytes([1]), .null], [.integer(5), .null, .text("ac_a")]])
+    // Grants of apps end before, because the row with the counter must be locked last.
+    #expect(rows.ran.suffix(2).map(\.sql) == numbered.map(\.sql))
     let quiet = RecordingTransaction(.postgres)
     try ChangeNotifications().write(at: Timestamp(milliseconds: 5), quiet)
     #expect(quiet.ran.isEmpty)

@@ -305,7 +305,7 @@
 ---@field passed? string the provider that the session must have passed
 ---@field within? moongate.Duration the maximum time since the provider was passed, such as "15m"
 ---@field email_verified? boolean whether the account must have a verified email address
----@field factors? integer how many factors the session must have proved; a passkey can count as two
+---@field factors? integer how many factors the session must have proved; one step can count as two
 
 ---The lifetimes of an app's tokens, from "1s". Signed tokens live at most "1d".
 ---@class (exact) moongate.AppLifetimes

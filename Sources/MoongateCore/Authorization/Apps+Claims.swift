@@ -101,17 +101,25 @@ extension Account {
   }
 }
 
+/// Values of the claim `amr` (RFC 8176 section 2).
+private enum AuthenticationMethod: String {
+  case pin, otp, sms
+  case password = "pwd"
+  case proofOfPossession = "pop"
+  case userPresence = "user"
+}
+
 extension ProviderDescriptor {
-  /// How a step of the provider authenticates (RFC 8176 section 2); empty if another site does it.
-  fileprivate func authenticationMethods(sendsCodes: Bool) -> [String] {
-    if sendsCodes { return identifierKinds.contains(.phone) ? ["otp", "sms"] : ["otp"] }
+  /// How a step of the provider authenticates; empty if another site does it.
+  fileprivate func authenticationMethods(sendsCodes: Bool) -> [AuthenticationMethod] {
+    if sendsCodes { return identifierKinds.contains(.phone) ? [.otp, .sms] : [.otp] }
     switch presentation {
-    case .digitPad: return ["pin"]
-    case .ceremony: return mayProveSeveralFactors ? ["pop", "user"] : ["pop"]
+    case .digitPad: return [.pin]
+    case .ceremony: return mayProveSeveralFactors ? [.proofOfPossession, .userPresence] : [.proofOfPossession]
     case .externalSite: return []
     case .codeEntry, .form, nil:
-      if submitFields.contains(where: { $0.kind == .password }) { return ["pwd"] }
-      return role == .keepsFactor && submitFields.contains { $0.kind == .digits } ? ["otp"] : []
+      if submitFields.contains(where: { $0.kind == .password }) { return [.password] }
+      return role == .keepsFactor && submitFields.contains { $0.kind == .digits } ? [.otp] : []
     }
   }
 }

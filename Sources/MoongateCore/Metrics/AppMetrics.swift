@@ -2,6 +2,7 @@ import Synchronization
 
 /// Counts the token requests of apps.
 package final class AppMetrics: Sendable {
+  /// What became of a token request.
   package enum Outcome: String, Sendable {
     case issued, refreshed, refused, revoked
   }

@@ -214,7 +214,7 @@ extension TableShape {
       .optional("passed", "string", "the provider that the session must have passed"),
       .optional("within", "moongate.Duration", "the maximum time since the provider was passed, such as \"15m\""),
       .optional("email_verified", "boolean", "whether the account must have a verified email address"),
-      .optional("factors", "integer", "how many factors the session must have proved; a passkey can count as two"),
+      .optional("factors", "integer", "how many factors the session must have proved; one step can count as two"),
     ])
 
   static let appLifetimes = TableShape(
