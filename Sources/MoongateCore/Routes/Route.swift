@@ -7,7 +7,7 @@ package struct Route: Sendable {
   package let path: PathPattern
   /// Exact upper-case names; nil: every method. GET includes HEAD.
   package let methods: Set<String>?
-  /// At least one. They take turns.
+  /// At least one. `balance` says which one a request tries first.
   package let upstreams: [Upstream]
   /// Whether the route needs no session.
   package let isOpen: Bool
@@ -32,6 +32,28 @@ package struct Route: Sendable {
   /// The minimum rate at which a client must send a request body; nil: no limit.
   package let bodyRate: BodyRate?
   package let location: SourceLocation
+  /// `strip` and the path in `to`: how the path that the service sees differs from the path of the request.
+  package var rewrite = PathRewrite()
+  package var hostHeader = ServiceHost.kept
+  /// `encoded`: the bytes of a path that are refused on other routes.
+  package var encoded: EncodedPathBytes = []
+  /// `allow = { networks = … }`: the addresses for which the route needs no session. Not with `isOpen`.
+  package var openNetworks: [AddressBlock] = []
+  package var identity = ServiceIdentity()
+  /// `bearer`: the app of apps.lua whose access token (RFC 9068) the service receives in Authorization.
+  package var bearer: String?
+  /// `response_headers`: headers to set on the service's responses; nil: to remove. They replace the service's.
+  package var responseHeaders: [(name: String, value: String?)] = []
+  /// `retry`: when a request is sent again; nil: only as long as the service cannot have seen it.
+  package var retry: RetryRule?
+  package var balance = UpstreamBalance.first
+  package var health: HealthCheck?
+  package var rate: RouteRate?
+  /// `frames`: the origins of other sites that may show the route's pages in a frame, such as
+  /// `https://portal.example.com`.
+  package var frames: [String] = []
+  /// `error_pages`: the folder below `pages/` with the templates of the refusals on this route.
+  package var errorPages: String?
 
   /// More than five parameters: one for each field.
   package init(
@@ -62,11 +84,16 @@ package struct Route: Sendable {
   }
 }
 
-/// A backend that a route forwards requests to: scheme, host and port.
+/// A backend that a route forwards requests to: scheme, host, port, and how it is spoken to. Two routes share
+/// connections if their upstreams are equal.
 package struct Upstream: Sendable, Hashable, CustomStringConvertible {
   package let isSecure: Bool
   package let host: String
   package let port: Int
+  /// `http2 = true` or `h2c://`: whether it is spoken to by HTTP/2.
+  package var usesHTTP2 = false
+  /// `upstream_tls`; nil: the certificate authorities of the system, and no certificate of our own.
+  package var trust: UpstreamTrust?
 
   package init(isSecure: Bool, host: String, port: Int) {
     self.isSecure = isSecure
@@ -75,7 +102,9 @@ package struct Upstream: Sendable, Hashable, CustomStringConvertible {
   }
 
   /// As in routes.lua: `http://127.0.0.1:3000`.
-  package var description: String { "\(isSecure ? "https" : "http")://\(host):\(port)" }
+  package var description: String {
+    "\(isSecure ? "https" : usesHTTP2 ? "h2c" : "http")://\(host):\(port)"
+  }
 }
 
 /// What a session must have proved.
