@@ -18,6 +18,7 @@ import NIOCore
 /// 5. The route admits the session: its groups, `require`, then `decide`.
 /// 6. No page of another site uses a token that the browser remembers.
 /// 7. A redirect to sign-in would not continue a redirect loop.
+/// 8. The token that the service expects (`bearer`) is known. Otherwise the result is `needsLookup` once more.
 final class Authorizer {
   let plan: GenerationPlan
   let sessions: SessionCache
@@ -156,12 +157,12 @@ final class Authorizer {
     }
     let outcome =
       refusal
-      ?? .pass(
+      ?? pass(
         AccessGrant(
           route: route, session: session, entitlements: (try? entitlements.get()) ?? .none,
           isCookie: credentials.isCookie, isBasic: credentials.isBasic, hasOurCookies: credentials.hasOurCookies,
           dropsAuthorization: Self.dropsAuthorization(credentials, mayHoldSession: mayHoldSession),
-          tokenAddress: tokenAddress))
+          tokenAddress: tokenAddress), request, time)
     return AccessDecision(outcome, route: route, shadow: shadow, requirementsRan: !isAdmitted, ignored: ignored)
   }
 

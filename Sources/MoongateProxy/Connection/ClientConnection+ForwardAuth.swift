@@ -69,14 +69,15 @@ extension ClientConnection {
     _ context: (plan: GenerationPlan, now: Timestamp)
   ) {
     let (plan, now) = context
-    let authorization = dialect.authorization(request.head, isDropped: grant.dropsAuthorization)
+    let authorization = dialect.authorization(
+      request.head, isDropped: grant.dropsAuthorization, own: grant.authorization)
     guard let session = grant.session else { return answer(plan.anonymousForwardAnswer, and: authorization) }
     if session.snapshot.token == nil { recordArrival(session, request, now) }
     recordUse(of: grant, request, now)
     do {
       let allowed = try session.forwardAnswer(
         by: loop.shared.assertions, plan, grant.entitlements,
-        audience: grant.route.rule.host ?? original.host.host.name, now: now)
+        for: (grant.route.rule.host ?? original.host.host.name, grant.route.identity), now: now)
       answer(allowed, and: authorization)
     } catch {
       refuse(original, in: request.head, .policyError, reason: "the assertion cannot be signed: \(error)")

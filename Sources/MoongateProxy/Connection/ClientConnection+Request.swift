@@ -123,10 +123,11 @@ extension ClientConnection {
       }
     }
     let moment = loop.now
+    let identity = grant.session?.entitlements(in: plan, at: moment).lines(grant.route.identity) ?? []
     let rewriter = RequestRewriter(
       route: grant.route, host: host, origin: origin, dropsAuthorization: grant.dropsAuthorization,
       hasOurCookies: grant.hasOurCookies,
-      identity: grant.session?.entitlements(in: plan, at: moment).identity ?? [], assertion: assertion,
+      identity: grant.authorization.isEmpty ? identity : identity + grant.authorization, assertion: assertion,
       passesUpgrade: request.head.wantsUpgrade, trace: state.exchange.trace)
     let address = origin.address == peer ? peerAddressText() : Array(origin.address.description.utf8)
     let upstreamHead = rewriter.write(request.head, address: address)

@@ -11,9 +11,12 @@ final class RoutePlan {
   let targets: [UpstreamTarget]
   /// The route's own headers as header lines.
   let headerLines: [UInt8]
-  /// The normalized names of these headers. Client fields with these names are removed, even in variants that lenient
-  /// services accept.
+  /// The normalized names of these headers, and of the identity headers of all routes. Client fields with these names
+  /// are removed, even in variants that lenient services accept.
   let headerNames: [[UInt8]]
+  /// The lengths of these names: bit n for n bytes, and bit 63 for longer ones. Most fields need no comparison.
+  private let headerNameLengths: UInt64
+  let identity: RouteIdentity
   let timeout: TimeAmount
   /// The minimum rate of a request body, in bytes per window; nil for no limit.
   let bodyRate: (bytes: Int, window: TimeAmount)?
@@ -22,12 +25,19 @@ final class RoutePlan {
   /// The requesters for whom `decide` is paused.
   var pauses = DecidePauses()
 
-  init(_ route: Route, metricsIndex: Int, targets: [UpstreamTarget]) {
+  /// - Parameter removed: the normalized names of further headers that are removed from what clients send.
+  init(
+    _ route: Route, metricsIndex: Int, targets: [UpstreamTarget], identity: RouteIdentity = RouteIdentity(),
+    removed: [[UInt8]] = []
+  ) {
     rule = route
+    self.identity = identity
     self.metricsIndex = metricsIndex
     self.targets = targets
     headerLines = route.headers.flatMap { Array("\($0.name): \($0.value)\r\n".utf8) }
-    headerNames = route.headers.map { header in header.name.utf8.map { ByteClass.folded($0) } }
+    let names = route.headers.map { ByteClass.folded($0.name) } + removed
+    headerNames = names
+    headerNameLengths = names.reduce(0) { $0 | Self.lengthBit($1.count) }
     timeout = .nanoseconds(
       max(1_000_000, route.timeout.wholeMilliseconds.multipliedReportingOverflow(by: 1_000_000).partialValue))
     bodyRate = route.bodyRate.map { ($0.bytes, .milliseconds($0.window.wholeMilliseconds)) }
@@ -52,9 +62,12 @@ final class RoutePlan {
     return rule.groups?.isMet(by: known) ?? true
   }
 
-  /// Whether the route sets a header with this name.
+  private static func lengthBit(_ length: Int) -> UInt64 { 1 << UInt64(min(length, 63)) }
+
+  /// Whether the route sets a header with this name, or any route states something about users by it.
   func replaces(_ bytes: Span<UInt8>, _ name: Range<Int>) -> Bool {
-    headerNames.contains { wanted in
+    guard headerNameLengths & Self.lengthBit(name.count) != 0 else { return false }
+    return headerNames.contains { wanted in
       guard wanted.count == name.count else { return false }
       for offset in wanted.indices where wanted[offset] != ByteClass.folded(bytes[name.lowerBound + offset]) {
         return false

@@ -13,6 +13,7 @@ final class ProxyLoop {
   let eventLoop: any EventLoop
   let sessions: SessionCache
   let tokens: TokenCache
+  let bearers: BearerTokens
   let spare = SpareFields()
   var metrics = EventLoopMetrics()
   var traceIDs: TraceIDs
@@ -38,6 +39,7 @@ final class ProxyLoop {
     traceIDs = TraceIDs(from: shared.dependencies.random)
     sessions = SessionCache(eventLoop: eventLoop, remembersDead: true, trust: shared.trust)
     tokens = TokenCache(shared.dependencies.tokens, eventLoop: eventLoop, trust: shared.trust)
+    bearers = BearerTokens(shared, eventLoop: eventLoop)
     let bound = NIOLoopBound(WeakReference(self), eventLoop: eventLoop)
     ticker = eventLoop.scheduleRepeatedTask(initialDelay: Self.tick, delay: Self.tick) { task in
       guard let loop = bound.value.loop else { return task.cancel() }

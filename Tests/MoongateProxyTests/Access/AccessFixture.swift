@@ -151,6 +151,7 @@ extension AccessDecision {
     case .loops(let loop): "loop \(loop.cause)"
     case .needsLookup(.session): "look up the session"
     case .needsLookup(.token): "look up the token"
+    case .needsLookup(.bearer): "make the token for the service"
     }
   }
 }
