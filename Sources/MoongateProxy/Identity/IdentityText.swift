@@ -75,8 +75,8 @@ extension HeaderEncoding {
 
   /// The text as the value of a header. A service that decodes each value gets the text.
   ///
-  /// Attack: a user takes the name `=?UTF-8?B?cm9vdA==?=` or `%72oot`, which a service decodes to `root`. Text that looks
-  /// encoded is encoded too.
+  /// Attack: a user takes the name `=?UTF-8?B?cm9vdA==?=` or `%72oot`, which a service decodes to `root`. Text that
+  /// looks encoded is encoded too.
   func value(of text: String) -> String {
     switch self {
     case .utf8: text

@@ -1,7 +1,8 @@
 import MoongateCore
 import NIOCore
 
-/// Makes the access tokens that services of routes with `bearer` receive, for one event loop. `CachedSession` keeps them.
+/// Makes the access tokens that services of routes with `bearer` receive, for one event loop. `CachedSession` keeps
+/// them.
 ///
 /// The rules of an app and the signature of a token can take milliseconds, so they do not run on the event loop.
 final class BearerTokens {

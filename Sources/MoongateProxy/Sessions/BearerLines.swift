@@ -4,11 +4,11 @@ import MoongateCore
 struct BearerKey: Hashable {
   /// The `client_id`.
   let app: String
-  /// The version of the generation that has judged the user. Attack: a reload removes a group, or an app's rule changes,
-  /// and the token from before is sent on.
+  /// The version of the generation that has judged the user. Attack: a reload removes a group, or an app's rule
+  /// changes, and the token from before is sent on.
   let version: UInt64
-  /// The client, if the app has `decide`. Attack: a function lets in only one network, and the token that was made there
-  /// is sent for requests of the same session from another one.
+  /// The client, if the app has `decide`. Attack: a function lets in only one network, and the token that was made
+  /// there is sent for requests of the same session from another one.
   let address: ClientAddress?
 
   init(_ app: App, version: UInt64, from address: ClientAddress) {

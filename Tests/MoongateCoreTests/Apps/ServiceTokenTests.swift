@@ -159,8 +159,8 @@ import Testing
     #expect(try await refusal(app, in: program, bench) == .judged(.noSession))
   }
 
-  /// Attack: `decide` lets in one network, and the server of the API, which is there, asks about the token of a user who
-  /// is elsewhere; or it lets in the user, and the server is elsewhere.
+  /// Attack: `decide` lets in one network, and the server of the API, which is there, asks about the token of a user
+  /// who is elsewhere; or it lets in the user, and the server is elsewhere.
   @Test func rulesSeeTheUserAndNotTheServer() async throws {
     let app = try Self.app(decide: Self.decide)
     let bench = try await Bench(app)

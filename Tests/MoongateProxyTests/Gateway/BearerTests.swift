@@ -128,8 +128,8 @@ import Testing
     await gateway.stop()
   }
 
-  /// Attack: `decide` of the app lets in the office. A token that was made there is sent for requests of the same session
-  /// from elsewhere.
+  /// Attack: `decide` of the app lets in the office. A token that was made there is sent for requests of the same
+  /// session from elsewhere.
   @Test func tokenIsForTheClientThatTheAppJudged() async throws {
     let upstream = try await RecordingUpstream()
     let gateway = try await gateway(

@@ -50,7 +50,7 @@ import Testing
     #expect(text(.text("guest"), of: asha) == "guest")
   }
 
-  /// Attack: `{username}@example.com` of an account without a user name would be `@example.com`, for many users at once.
+  /// Attack: `{username}@example.com` of an account without a user name would be `@example.com`, for many users.
   @Test func missingValueGivesNoText() {
     #expect(text(.username, .text("@example.com"), of: account()) == nil)
     #expect(text(.email, of: account(emailVerified: false)) == nil, "an address that nobody has verified")
