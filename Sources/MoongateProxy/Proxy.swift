@@ -68,11 +68,13 @@ package final class Proxy: Sendable {
   /// The log of forwarding headers that cannot be read.
   package var forwardingFaults: FoldedLog<LoggedForwardingFault> { shared.forwardingFaults }
 
-  /// Logs and resets the suppressed lines of past minutes about upstreams, forwarding headers and limits of HTTP/2.
+  /// Logs and resets the suppressed lines of past minutes about upstreams, forwarding headers, limits of HTTP/2 and
+  /// addresses in responses.
   package func logSuppressedFailures() {
     shared.upstreamFailures.logSuppressed()
     shared.forwardingFaults.logSuppressed()
     shared.http2Limits.logSuppressed()
+    shared.outsideAddresses.logSuppressed()
   }
 
   /// Writes all waiting lines to the access log and closes it, at shutdown.
