@@ -68,13 +68,14 @@ package final class Proxy: Sendable {
   /// The log of forwarding headers that cannot be read.
   package var forwardingFaults: FoldedLog<LoggedForwardingFault> { shared.forwardingFaults }
 
-  /// Logs and resets the suppressed lines of past minutes: about upstreams, forwarding headers, limits of HTTP/2, and
-  /// tokens that services do not get.
+  /// Logs and resets the suppressed lines of past minutes about upstreams, forwarding headers, limits of HTTP/2,
+  /// addresses in responses, and tokens that services do not get.
   package func logSuppressedFailures() {
     shared.upstreamFailures.logSuppressed()
     shared.forwardingFaults.logSuppressed()
     shared.http2Limits.logSuppressed()
     shared.missingTokens.logSuppressed()
+    shared.outsideAddresses.logSuppressed()
   }
 
   /// Writes all waiting lines to the access log and closes it, at shutdown.

@@ -48,7 +48,7 @@ extension ClientConnection {
   private func send(_ service: ServiceExchange, on connection: UpstreamConnection, at now: NIODeadline) {
     state.connected(service, to: connection, at: now)
     connection.begin(for: self, toHead: state.exchange.isHead, wantsUpgrade: state.exchange.wantsUpgrade)
-    connection.write(service.head)
+    connection.write(service.head(for: connection.target))
     // Otherwise `process` or the end of the read does.
     if !isProcessing { connection.flush() }
     resumeReading()

@@ -110,6 +110,12 @@ extension ClientConnection {
     _ request: AccessRequest, _ grant: AccessGrant, host: RequestHost, _ plan: GenerationPlan, now: Timestamp
   ) {
     let origin = request.origin
+    let rewriting = grant.route.rewriting
+    let path = request.head.bytes.readableBytesUInt8Span.extracting(request.path)
+    guard let cut = rewriting == nil ? 0 : rewriting?.path.cut(path) else {
+      return refuse(
+        .badRequest, reason: "the path does not begin with `strip`, or begins with // without it", head: request.head)
+    }
     var assertion: [UInt8] = []
     if let session = grant.session {
       do {
@@ -125,7 +131,7 @@ extension ClientConnection {
     let moment = loop.now
     let identity = grant.session?.entitlements(in: plan, at: moment).lines(grant.route.identity) ?? []
     let rewriter = RequestRewriter(
-      route: grant.route, host: host, origin: origin, dropsAuthorization: grant.dropsAuthorization,
+      route: grant.route, host: host, cut: cut, origin: origin, dropsAuthorization: grant.dropsAuthorization,
       hasOurCookies: grant.hasOurCookies,
       identity: grant.authorization.isEmpty ? identity : identity + grant.authorization, assertion: assertion,
       passesUpgrade: request.head.wantsUpgrade, trace: state.exchange.trace)
@@ -133,7 +139,9 @@ extension ClientConnection {
     let upstreamHead = rewriter.write(request.head, address: address)
     let keepsWorkerScope = plan.keepsWorkerScope(of: grant.route.rule, at: origin.host)
     beginExchange(
-      ServiceExchange(grant, head: upstreamHead, keepsWorkerScope: keepsWorkerScope, at: moment), at: moment)
+      ServiceExchange(
+        grant, head: upstreamHead, client: rewriting == nil ? nil : origin, keepsWorkerScope: keepsWorkerScope,
+        at: moment), at: moment)
   }
 
   // MARK: parts of the request

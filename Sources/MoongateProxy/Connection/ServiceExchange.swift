@@ -19,7 +19,9 @@ final class ServiceExchange {
   /// Whether the service may not widen the scope of a service worker (`AnswerRewriter`).
   let keepsWorkerScope: Bool
   /// The head for the upstream, kept while it might have to be sent again.
-  private(set) var head: ByteBuffer
+  private var head: ByteBuffer
+  /// The client's view of the request, if the route changes responses.
+  let client: RequestOrigin?
   /// The connection that is used; nil before one is open, and after it has ended.
   var upstream: UpstreamConnection?
   /// Set for a tunnel and for an event stream.
@@ -37,12 +39,16 @@ final class ServiceExchange {
   /// - Parameters:
   ///   - grant: the permission to ask the service.
   ///   - head: the head for the upstream.
+  ///   - client: where the request comes from, if the route changes responses.
   ///   - keepsWorkerScope: whether the service may not widen the scope of a service worker.
-  init(_ grant: AccessGrant, head: ByteBuffer, keepsWorkerScope: Bool, at now: NIODeadline) {
+  init(
+    _ grant: AccessGrant, head: ByteBuffer, client: RequestOrigin? = nil, keepsWorkerScope: Bool, at now: NIODeadline
+  ) {
     route = grant.route
     session = grant.session
     entitlements = grant.entitlements
     self.head = head
+    self.client = client
     self.keepsWorkerScope = keepsWorkerScope
     order = route.targets.count > 1 ? route.takeOrder(at: now) : []
   }
@@ -58,6 +64,12 @@ final class ServiceExchange {
   func passOver(_ cause: UpstreamFailureCause, reason: String?) {
     tried += 1
     if failure.cause != .timeout { failure = (cause, reason) }
+  }
+
+  /// The head for the target. With `host_header = "upstream"`, each has its own Host.
+  func head(for target: UpstreamTarget) -> ByteBuffer {
+    guard case .ofUpstream? = route.rewriting?.sentHost else { return head }
+    return ServiceRewriting.head(head, for: target.upstream)
   }
 
   /// The response has begun, so the head is not sent again.

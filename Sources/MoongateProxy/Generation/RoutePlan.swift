@@ -9,7 +9,9 @@ final class RoutePlan {
   /// The index of the route in the metrics.
   let metricsIndex: Int
   let targets: [UpstreamTarget]
-  /// The route's own headers as header lines.
+  /// What the route changes between clients and its service; nil for nothing.
+  let rewriting: ServiceRewriting?
+  /// The headers that the route adds to requests, as header lines.
   let headerLines: [UInt8]
   /// The normalized names of these headers, and of the identity headers of all routes. Client fields with these names
   /// are removed, even in variants that lenient services accept.
@@ -34,7 +36,9 @@ final class RoutePlan {
     self.identity = identity
     self.metricsIndex = metricsIndex
     self.targets = targets
-    headerLines = route.headers.flatMap { Array("\($0.name): \($0.value)\r\n".utf8) }
+    rewriting = ServiceRewriting(route)
+    headerLines =
+      (rewriting?.prefixLine ?? []) + route.headers.flatMap { Array("\($0.name): \($0.value)\r\n".utf8) }
     let names = route.headers.map { ByteClass.folded($0.name) } + removed
     headerNames = names
     headerNameLengths = names.reduce(0) { $0 | Self.lengthBit($1.count) }

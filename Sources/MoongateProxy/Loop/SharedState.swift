@@ -21,6 +21,7 @@ final class SharedState: Sendable {
   let forwardingFaults: FoldedLog<LoggedForwardingFault>
   let http2Limits: FoldedLog<LoggedHTTP2Limit>
   let missingTokens: FoldedLog<LoggedMissingToken>
+  let outsideAddresses: FoldedLog<LoggedOutsideAddress>
   let trust = CacheTrust()
   private let idleNanoseconds = Atomic<Int64>(250_000_000)
 
@@ -32,6 +33,7 @@ final class SharedState: Sendable {
     forwardingFaults = FoldedLog<LoggedForwardingFault>(logger: dependencies.logger, clock: dependencies.clock)
     http2Limits = FoldedLog<LoggedHTTP2Limit>(logger: dependencies.logger, clock: dependencies.clock)
     missingTokens = FoldedLog<LoggedMissingToken>(logger: dependencies.logger, clock: dependencies.clock)
+    outsideAddresses = FoldedLog<LoggedOutsideAddress>(logger: dependencies.logger, clock: dependencies.clock)
     assertions = RotatingKeys(dependencies.keys, for: .assertions, at: dependencies.clock.now())
   }
 
