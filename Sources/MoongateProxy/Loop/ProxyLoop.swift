@@ -63,6 +63,7 @@ final class ProxyLoop {
       target.retire()
       targets[upstream] = nil
     }
+    upstreamTLS.keep(only: used)
     return made
   }
 
