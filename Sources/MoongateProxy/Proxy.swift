@@ -55,7 +55,7 @@ package final class Proxy: Sendable {
     for bound in loops.withLock({ Array($0.values) }) {
       if let more = try? await bound.eventLoop.submit({ bound.value.currentMetrics() }).get() { metrics.merge(more) }
     }
-    var families = metrics.families
+    var families = metrics.families + shared.healthChecks.families
     if let counts = shared.accessLog?.counts {
       families += [
         MetricFamily(.accessLogLinesTotal, counts.taken),
@@ -71,6 +71,7 @@ package final class Proxy: Sendable {
   /// Logs and resets the suppressed lines of past minutes about upstreams, forwarding headers and limits of HTTP/2.
   package func logSuppressedFailures() {
     shared.upstreamFailures.logSuppressed()
+    shared.upstreamHealth.logSuppressed()
     shared.forwardingFaults.logSuppressed()
     shared.http2Limits.logSuppressed()
   }

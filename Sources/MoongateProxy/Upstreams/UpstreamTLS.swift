@@ -24,7 +24,7 @@ final class UpstreamTLS {
   func context(for upstream: Upstream) throws -> NIOSSLContext {
     let settings = Settings(upstream)
     if let known = made[settings] { return known }
-    let context = try NIOSSLContext(configuration: Self.configuration(settings.trust))
+    let context = try NIOSSLContext(configuration: (settings.trust ?? UpstreamTrust()).configuration())
     made[settings] = context
     return context
   }
@@ -33,23 +33,6 @@ final class UpstreamTLS {
   func keep(only upstreams: some Sequence<Upstream>) {
     let used = Set(upstreams.map(Settings.init))
     made = made.filter { used.contains($0.key) }
-  }
-
-  private static func configuration(_ trust: UpstreamTrust?) throws -> TLSConfiguration {
-    var configuration = TLSConfiguration.makeClientConfiguration()
-    guard let trust else { return configuration }
-    // Attack: a certificate that one of the system's authorities has issued to somebody else. Exactly the operator's
-    // authorities count.
-    if let authorities = trust.authorities {
-      let roots = try NIOSSLCertificate.fromPEMBytes(authorities)
-      guard !roots.isEmpty else { throw NIOSSLError.failedToLoadCertificate }
-      configuration.trustRoots = .certificates(roots)
-    }
-    if let certificate = trust.certificate, let key = trust.key {
-      configuration.certificateChain = try NIOSSLCertificate.fromPEMBytes(certificate).map { .certificate($0) }
-      configuration.privateKey = .privateKey(try NIOSSLPrivateKey(bytes: key, format: .pem))
-    }
-    return configuration
   }
 
   /// Whether the upstream closed the connection without a closing alert.
