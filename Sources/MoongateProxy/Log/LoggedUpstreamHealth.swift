@@ -16,7 +16,7 @@ struct LoggedUpstreamHealth: FoldedEntry, Hashable {
   }
 
   var messageOfMore: Logger.Message {
-    fault == nil ? "an upstream passed its health check again" : "an upstream failed its health check again"
+    fault == nil ? "an upstream keeps recovering" : "an upstream keeps failing its health check"
   }
 
   var metadata: Logger.Metadata {

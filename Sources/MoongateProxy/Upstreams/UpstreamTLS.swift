@@ -62,7 +62,7 @@ final class UpstreamTLS {
       ("HTTP_REQUEST", "it does not speak TLS, use http:// in the route"),
       ("EOF during handshake", "it closed the connection within the TLS handshake"),
       ("failedToLoadCertificate", "a certificate of upstream_tls cannot be read"),
-      ("failedToLoadPrivateKey", "the key of upstream_tls cannot be read, or is not the certificate's"),
+      ("failedToLoadPrivateKey", "the key of upstream_tls cannot be read"),
     ]
     return meanings.first { text.contains($0.0) }?.1 ?? "TLS failed: \(text.prefix(200))"
   }
