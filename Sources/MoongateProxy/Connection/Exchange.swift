@@ -84,5 +84,5 @@ struct Exchange {
 
   /// Whether the request may be sent again after bytes of it were sent, without `retry`. This is stricter than RFC 9110
   /// section 9.2.2.
-  private(set) var isRepeatable = false
+  var isRepeatable = false
 }

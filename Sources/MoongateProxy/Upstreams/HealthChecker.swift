@@ -99,6 +99,8 @@ final class HealthChecker: UpstreamClient {
     began = nil
     connection?.close()
     connection = nil
+    // Each check opens a connection, also to an upstream that serves several requests on one.
+    target.closeIdle(before: .distantFuture)
   }
 
   // MARK: UpstreamClient

@@ -45,6 +45,11 @@ import Testing
     #expect(error.flatMap { UpstreamTLS.words(for: $0) }?.contains("upstream_tls") ?? false)
   }
 
+  /// Attack: a handshake is forced down to a version with known weaknesses.
+  @Test func oldVersionsAreNotSpoken() throws {
+    #expect(try UpstreamTrust().configuration().minimumTLSVersion == .tlsv12)
+  }
+
   @Test func theLogSaysWhyAConnectionFailed() {
     let refused = ConnectFailure(IOError(errnoCode: ECONNREFUSED, reason: "connect"))
     #expect(refused.cause == .unreachable && refused.reason == "it cannot be reached: Connection refused")

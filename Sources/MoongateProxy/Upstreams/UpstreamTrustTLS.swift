@@ -6,6 +6,8 @@ extension UpstreamTrust {
   /// - Throws: if a certificate or the key is no PEM.
   package func configuration() throws -> TLSConfiguration {
     var configuration = TLSConfiguration.makeClientConfiguration()
+    // Without this, the library speaks TLS 1.0 and 1.1 too (RFC 8996).
+    configuration.minimumTLSVersion = .tlsv12
     // Attack: a certificate that one of the system's authorities has issued to somebody else. Exactly the operator's
     // authorities count.
     if let authorities {
