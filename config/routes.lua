@@ -5,7 +5,8 @@
 --   path       a pattern: * matches within one segment, ** any number of segments
 --   host       a host name in lower case. Default: every host
 --   methods    such as { "GET", "POST" }. Default: every method
---   to         the upstream (scheme, host and port), or a list of upstreams that are tried in turn
+--   to         the upstream (scheme, host and port), or a list of upstreams, of which the first one
+--              that works is used, unless balance says something else
 --   allow      true: no sign-in required
 --   flow       the flow for users without a session. Default: "login"
 --   require    { group = "ops" }, { passed = "phone_otp", within = "5m" } or

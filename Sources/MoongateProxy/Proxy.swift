@@ -55,7 +55,7 @@ package final class Proxy: Sendable {
     for bound in loops.withLock({ Array($0.values) }) {
       if let more = try? await bound.eventLoop.submit({ bound.value.currentMetrics() }).get() { metrics.merge(more) }
     }
-    var families = metrics.families
+    var families = metrics.families + shared.healthChecks.families
     if let counts = shared.accessLog?.counts {
       families += [
         MetricFamily(.accessLogLinesTotal, counts.taken),
@@ -72,6 +72,7 @@ package final class Proxy: Sendable {
   /// addresses in responses, and tokens that services do not get.
   package func logSuppressedFailures() {
     shared.upstreamFailures.logSuppressed()
+    shared.upstreamHealth.logSuppressed()
     shared.forwardingFaults.logSuppressed()
     shared.http2Limits.logSuppressed()
     shared.missingTokens.logSuppressed()

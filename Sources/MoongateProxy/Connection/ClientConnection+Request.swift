@@ -138,10 +138,10 @@ extension ClientConnection {
     let address = origin.address == peer ? peerAddressText() : Array(origin.address.description.utf8)
     let upstreamHead = rewriter.write(request.head, address: address)
     let keepsWorkerScope = plan.keepsWorkerScope(of: grant.route.rule, at: origin.host)
-    beginExchange(
-      ServiceExchange(
-        grant, head: upstreamHead, client: rewriting == nil ? nil : origin, keepsWorkerScope: keepsWorkerScope,
-        at: moment), at: moment)
+    let service = ServiceExchange(
+      grant, head: upstreamHead, client: rewriting == nil ? nil : origin, keepsWorkerScope: keepsWorkerScope)
+    if grant.route.hasAttempts { service.chooseAttempts(for: request.head, from: origin.address, at: moment) }
+    beginExchange(service, at: moment)
   }
 
   // MARK: parts of the request

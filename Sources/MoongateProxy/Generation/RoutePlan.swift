@@ -22,8 +22,12 @@ final class RoutePlan {
   let timeout: TimeAmount
   /// The minimum rate of a request body, in bytes per window; nil for no limit.
   let bodyRate: (bytes: Int, window: TimeAmount)?
-  /// The index of the target that the next request tries first.
-  private var next = 0
+  /// Whether requests have a choice of upstreams or attempts.
+  let hasAttempts: Bool
+  /// The order of the targets; nil if there is only one.
+  private var order: UpstreamOrder?
+  /// The retries that are left for all requests.
+  var retryBudget = RetryBudget()
   /// The requesters for whom `decide` is paused.
   var pauses = DecidePauses()
 
@@ -34,6 +38,7 @@ final class RoutePlan {
   ) {
     rule = route
     self.identity = identity
+    hasAttempts = targets.count > 1 || route.retry != nil
     self.metricsIndex = metricsIndex
     self.targets = targets
     rewriting = ServiceRewriting(route)
@@ -47,13 +52,24 @@ final class RoutePlan {
     bodyRate = route.bodyRate.map { ($0.bytes, .milliseconds($0.window.wholeMilliseconds)) }
   }
 
-  /// The order in which the next request tries the targets: each in turn is first, and those that failed recently come
-  /// last.
-  func takeOrder(at now: NIODeadline) -> [Int] {
-    let first = next
-    next = (first + 1) % targets.count
-    let all = targets.indices.map { (first + $0) % targets.count }
-    return all.filter { !targets[$0].isDown(at: now) } + all.filter { targets[$0].isDown(at: now) }
+  /// Prepares the order of the targets.
+  /// - Parameters:
+  ///   - health: what health checks find out about each target; empty without them.
+  ///   - keys: for `sticky`.
+  func setOrder(health: [UpstreamHealth], keys: KeyRing) {
+    guard targets.count > 1 else { return }
+    order = UpstreamOrder(rule, targets: targets, health: health, keys: keys)
+  }
+
+  /// The attempts of a new request.
+  /// - Parameter isIdempotent: whether `retry` may add some.
+  func attempts(
+    isIdempotent: Bool, for requester: @autoclosure () -> UpstreamOrder.Requester, at now: NIODeadline
+  ) -> UpstreamAttempts {
+    let order = order?.take(for: requester(), at: now) ?? []
+    guard let retry = rule.retry else { return UpstreamAttempts(order: order) }
+    retryBudget.requestBegan()
+    return UpstreamAttempts(order: order, retries: isIdempotent ? retry.times : 0, until: now + timeout)
   }
 
   /// Whether the request is allowed without any further check. This is the common case and creates no facts.
