@@ -46,6 +46,8 @@ struct IdentityReader {
           problems.add(
             node.location, inner.path("value"),
             "is the same for all users: use a part such as {email} in it, or set the header by `headers`")
+        } else if statement == .user {
+          warnOfSharedNames(template, node, inner.path("value"))
         }
       }
     }
@@ -61,6 +63,7 @@ struct IdentityReader {
     guard let table = TableReader(node, .identityBasic, path: path, problems: problems) else { return nil }
     let user = table.take("user").flatMap { template($0, table.path("user")) }
     let password = table.take("password").flatMap { secrets.read($0, table.path("password"), problems) }
+    if let user, let node = table.explicitValue("user") { warnOfSharedNames(user, node, table.path("user")) }
     // RFC 7617 section 2: a user-id has no colon, and neither part has control characters.
     if let node = table.explicitValue("user"), user?.hasColon ?? false {
       problems.add(node.location, table.path("user"), "must have no colon, which separates the user from the password")
@@ -72,6 +75,14 @@ struct IdentityReader {
     }
     guard let user, let password else { return nil }
     return ServiceIdentity.Basic(user: user, password: password)
+  }
+
+  /// Attack: a user takes the name of another one, whom the service then believes to see.
+  private func warnOfSharedNames(_ template: IdentityTemplate, _ node: LuaNode, _ path: String) {
+    guard template.hasPlaceholder, !template.isOfOneUser else { return }
+    problems.warn(
+      node.location, path,
+      "two users can have the same value, because users choose their names: use {id}, {email}, {phone} or {username}")
   }
 
   private func template(_ node: LuaNode, _ path: String) -> IdentityTemplate? {
@@ -96,6 +107,16 @@ extension IdentityTemplate {
   /// Whether it depends on the user.
   fileprivate var hasPlaceholder: Bool {
     parts.contains { if case .text = $0 { false } else { true } }
+  }
+
+  /// Whether it contains what no two users share, or a claim, which the operator decides about.
+  fileprivate var isOfOneUser: Bool {
+    parts.contains {
+      switch $0 {
+      case .id, .email, .phone, .username, .claim: true
+      case .text, .name, .firstName, .lastName, .groups: false
+      }
+    }
   }
 
   /// Whether its fixed text has a colon.

@@ -10,6 +10,10 @@ extension RouteReader {
     warnOfPlainCredentials(reader, route)
     if route.upstreams.count == 1, let node = reader.explicitValue("balance") {
       problems.warn(node.location, reader.path("balance"), "has no effect: the route has only one upstream")
+    } else if route.balance == .sticky, route.health == nil, let node = reader.explicitValue("balance") {
+      problems.warn(
+        node.location, reader.path("balance"),
+        "requests of an account stay with an upstream that answers only errors: add `health`, which finds that out")
     }
   }
 

@@ -97,7 +97,35 @@ import Testing
       try Self.warnings("balance = \"sticky\"") == [
         "routes.lua:3: routes[1].balance: has no effect: the route has only one upstream"
       ])
-    #expect(try Self.warnings("balance = \"sticky\"", to: "{ \"http://a\", \"http://b\" }") == [])
+    let both = "{ \"http://a\", \"http://b\" }"
+    #expect(
+      try Self.warnings("balance = \"sticky\"", to: both) == [
+        "routes.lua:3: routes[1].balance: requests of an account stay with an upstream that answers only errors: add `health`, which finds that out"
+      ])
+    #expect(try Self.warnings("balance = \"sticky\", health = { path = \"/\" }", to: both) == [])
+    #expect(try Self.warnings("balance = \"round_robin\"", to: both) == [])
+  }
+
+  /// Attack: a user takes the name of another one, whom the service then believes to see.
+  @Test(arguments: ["{name}", "{first_name}.{last_name}", "{groups}"])
+  func identityThatUsersCanShareIsWarnedOf(_ value: String) throws {
+    let rest =
+      "two users can have the same value, because users choose their names: use {id}, {email}, {phone} or {username}"
+    #expect(
+      try Self.warnings("identity = { user = { \"X-User\", value = \"\(value)\" } }") == [
+        "routes.lua:3: routes[1].identity.user.value: \(rest)"
+      ])
+    #expect(
+      try Self.warnings("identity = { basic = { user = \"\(value)\", password = env \"WIKI\" } }") == [
+        "routes.lua:3: routes[1].identity.basic.user: \(rest)"
+      ])
+  }
+
+  @Test(arguments: ["{id}", "{username}", "{name} <{email}>", "{claim.plan}", "{phone}"])
+  func identityOfOneUserIsFine(_ value: String) throws {
+    #expect(try Self.warnings("identity = { user = { \"X-User\", value = \"\(value)\" } }") == [])
+    #expect(try Self.warnings("identity = { name = { \"X-Name\", value = \"{name}\" } }") == [])
+    #expect(try Self.warnings("identity = { basic = { user = \"reader\", password = env \"WIKI\" } }") == [])
   }
 
   @Test func framesNeedHTTPSOfTheGateway() throws {
