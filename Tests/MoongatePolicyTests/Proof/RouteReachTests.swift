@@ -8,11 +8,8 @@ import Testing
 @Suite struct RouteReachTests {
   private static func pattern(_ text: String) throws -> PathPattern {
     let problems = Problems()
-    let catalog = ProviderCatalog(compiledIn: [])
     let node = LuaNode(value: .text(text), location: SourceLocation(file: "routes.lua", line: 1))
-    return try #require(
-      RouteReader(catalog: catalog, flows: nil, gateway: nil, groups: nil, problems: problems).readPattern(node, "path")
-    )
+    return try #require(RoutePatternReader(problems: problems).readPattern(node, "path"))
   }
 
   private static func route(_ path: String, host: String? = nil, methods: Set<String>? = nil) throws -> Route {
