@@ -28,14 +28,15 @@ extension ClientConnection {
       case .forwarding(let fault): return refuse(fault, head)
       }
     }
-    guard let path = RequestPath(original.path.isEmpty ? Self.root.span : bytes.extracting(original.path)) else {
-      return refuse(original, in: head, .badRequest, reason: "a path that is not in normal form")
+    let raw = original.path.isEmpty ? Self.root.span : bytes.extracting(original.path)
+    guard let path = RequestPath(raw, taking: .all) else {
+      return refuse(original, in: head, .badRequest, reason: RequestPath.fault)
     }
     if ByteClass.equalCase(bytes, original.method, "CONNECT") || ByteClass.equalCase(bytes, original.method, "TRACE") {
       return refuse(original, in: head, .denied, reason: "CONNECT and TRACE are never passed on")
     }
     let request = AccessRequest(
-      original, in: head, decodedPath: path.decoded, client: state.exchange.client ?? peer)
+      original, in: head, normalPath: path, client: state.exchange.client ?? peer)
     answerForwardAuth(original, by: authorizer, request, dialect, found)
   }
 
