@@ -2,12 +2,12 @@ import MoongateCore
 
 /// Searches for the shortest path of a pattern that reaches a route past all earlier routes.
 ///
-/// A route with `encoded` also takes paths that the service may read as others: `%2F` and `%5C` as a separator, and
-/// `//` as `/`. Such a path reaches the route only if no earlier route matches it in either way of reading.
+/// A route with `encoded` also takes paths that programs read differently: each `%2F` and `%5C` is a separator or a part
+/// of a name, and each separator after another one counts or not. Such a path reaches the route only if no reading of it
+/// matches an earlier route, as in `RouteMatcher`.
 ///
 /// Attack: `/reports/*` is open and takes `%2F`, and its service answers `/reports/a%2Fsalaries` like
-/// `/reports/a/salaries`, which a later route protects. A statement about `/reports/*/salaries` therefore covers this
-/// path, too.
+/// `/reports/a/salaries`, which a later route protects. A path therefore is one of the pattern if any reading of it is.
 struct PathSearch {
   /// One byte of a path, or one of the sequences that need `encoded`.
   private enum Symbol {
@@ -26,63 +26,68 @@ struct PathSearch {
     }
   }
 
-  /// How far a path is read.
+  /// One way of reading what was read until now.
   private struct Reading: Hashable {
-    var route: PatternAutomaton.States
-    var pattern: PatternAutomaton.States
-    /// Of each earlier route.
-    var rivals: [PatternAutomaton.States]
-    /// The number of bytes of the current segment, up to 3, if all of them are dots; nil otherwise.
-    var dots: Int?
-
-    /// Whether a path that ends here has `.` or `..` as its last segment.
-    var endsInDots: Bool { dots == 1 || dots == 2 }
+    let states: PatternAutomaton.States
+    let isAfterSeparator: Bool
   }
 
   private struct Place: Hashable {
-    /// As the gateway reads the path.
-    var strict: Reading
-    /// As a service may read it; nil as long as there is no difference.
-    var loose: Reading?
+    /// As the gateway reads the path: encoded separators are parts of names.
+    var route: PatternAutomaton.States
+    /// All readings that the pattern may still match, and those of each earlier route.
+    var pattern: Set<Reading>
+    var rivals: [Set<Reading>]
+    /// The number of bytes of the current name, up to 3, if all of them are dots; nil otherwise. An encoded separator
+    /// ends a name, too, so that no reading has the names `.` and `..`.
+    var dots: Int?
+    /// Whether the last byte is `/`.
+    var isAfterSlash: Bool
+
+    var endsInDots: Bool { dots == 1 || dots == 2 }
   }
 
   private static let slash = UInt8(ascii: "/")
   private static let dot = UInt8(ascii: ".")
-  /// Stands for a byte that is data, and that no pattern contains.
+  /// Stands for an encoded separator that is a part of a name. No pattern contains it.
   private static let data: UInt8 = 0
 
   private let route: PatternAutomaton
   private let pattern: PatternAutomaton
   private let rivals: [PatternAutomaton]
-  private let encoded: EncodedPathBytes
   private let alphabet: [Symbol]
 
   /// - Parameter rivals: the patterns of the earlier routes that match the same host and method.
   init(_ pattern: PathPattern, at route: Route, after rivals: [PathPattern]) {
     self.route = PatternAutomaton(route.path)
     self.pattern = PatternAutomaton(pattern)
-    self.rivals = rivals.map(PatternAutomaton.init)
-    encoded = route.encoded
+    self.rivals = rivals.map { PatternAutomaton($0) }
     let named = Set(([self.route, self.pattern] + self.rivals).flatMap(\.bytes)).union([Self.slash])
     let other = Array("xyzabcdefghijklmnopqrstuvw0123456789-_~".utf8).first { !named.contains($0) }
+    let encoded: [(EncodedPathBytes, Symbol)] = [
+      (.slash, .encodedSlash), (.backslash, .encodedBackslash), (.empty, .emptySegment),
+    ]
     // A path without these sequences is preferred as an example.
     alphabet =
       ([other].compactMap(\.self) + named.sorted()).map(Symbol.byte)
-      + (encoded.contains(.slash) ? [.encodedSlash] : []) + (encoded.contains(.backslash) ? [.encodedBackslash] : [])
-      + (encoded.contains(.empty) ? [.emptySegment] : [])
+      + encoded.filter { route.encoded.contains($0.0) }.map(\.1)
   }
 
   /// - Returns: nil if no path of the pattern reaches the route.
   func shortest(spending budget: ProofBudget) throws(ProofBudget.Exhausted) -> String? {
-    let start = Reading(route: route.start, pattern: pattern.start, rivals: rivals.map(\.start), dots: nil)
+    let start = Place(
+      route: route.start, pattern: [Reading(states: pattern.start, isAfterSeparator: false)],
+      rivals: rivals.map { [Reading(states: $0.start, isAfterSeparator: false)] }, dots: nil, isAfterSlash: false)
     var seen: Set<Place> = []
-    var level: [(place: Place, path: String)] = [(Place(strict: start, loose: nil), "")]
+    var level: [(place: Place, path: String)] = [(start, "")]
     while !level.isEmpty {
       var next: [(place: Place, path: String)] = []
       for (place, path) in level {
         if !path.isEmpty, reaches(place) { return path }
         for symbol in path.isEmpty ? [.byte(Self.slash)] : alphabet {
-          guard let reached = read(symbol, at: place, isFirst: path.isEmpty), isOpen(reached),
+          // `//host` is refused on every route (RFC 3986 section 4.2).
+          if case .emptySegment = symbol, path == "/" { continue }
+          guard let reached = read(symbol, at: place), !reached.route.isEmpty, !reached.pattern.isEmpty,
             seen.insert(reached).inserted
           else { continue }
           try budget.spend()
@@ -96,51 +101,47 @@ struct PathSearch {
 
   /// Whether a path that ends here is one of the pattern, and reaches the route.
   private func reaches(_ place: Place) -> Bool {
-    let readings = [place.strict, place.loose].compactMap(\.self)
-    return route.accepts(place.strict.route) && readings.contains { pattern.accepts($0.pattern) }
-      && readings.allSatisfy { reading in
-        !reading.endsInDots && !zip(rivals, reading.rivals).contains { $0.accepts($1) }
-      }
-  }
-
-  /// Whether a longer path can still reach the route.
-  private func isOpen(_ place: Place) -> Bool {
-    !place.strict.route.isEmpty && !(place.strict.pattern.isEmpty && place.loose?.pattern.isEmpty ?? true)
+    route.accepts(place.route) && !place.endsInDots && place.pattern.contains { pattern.accepts($0.states) }
+      && !zip(rivals, place.rivals).contains { rival, readings in readings.contains { rival.accepts($0.states) } }
   }
 
   /// - Returns: nil if requests with such a path are refused before routing.
-  private func read(_ symbol: Symbol, at place: Place, isFirst: Bool) -> Place? {
-    let isAfterSlash = !isFirst && place.strict.dots == 0
+  private func read(_ symbol: Symbol, at place: Place) -> Place? {
+    var next = place
+    let isSeparator: Bool
+    let bytes: [UInt8]
     switch symbol {
     case .byte(let byte):
-      if byte == Self.slash, isAfterSlash || place.strict.endsInDots { return nil }
-      var reached = Place(strict: step(place.strict, byte), loose: place.loose)
-      if let loose = place.loose {
-        guard let next = loosely(loose, byte) else { return nil }
-        reached.loose = next
-      }
-      return reached
+      isSeparator = byte == Self.slash
+      if isSeparator, place.isAfterSlash { return nil }
+      bytes = [byte]
     case .encodedSlash, .encodedBackslash:
-      guard let next = loosely(place.loose ?? place.strict, Self.slash) else { return nil }
-      return Place(strict: step(place.strict, Self.data), loose: next)
+      isSeparator = true
+      bytes = [Self.data, Self.slash]
     case .emptySegment:
-      guard isAfterSlash else { return nil }
-      return Place(strict: step(place.strict, Self.slash), loose: place.loose ?? place.strict)
+      isSeparator = true
+      guard place.isAfterSlash else { return nil }
+      bytes = [Self.slash]
     }
+    if isSeparator, place.endsInDots { return nil }
+    next.route = route.step(place.route, bytes[0])
+    next.pattern = step(pattern, place.pattern, bytes)
+    next.rivals = zip(rivals, place.rivals).map { step($0, $1, bytes) }
+    next.dots = isSeparator ? 0 : bytes[0] == Self.dot ? place.dots.map { min(3, $0 + 1) } : nil
+    next.isAfterSlash = bytes[0] == Self.slash
+    return next
   }
 
-  /// Reads a byte as a service may do that reads several separators as one.
-  /// - Returns: nil if the path has a segment `.` or `..` for such a service, because those are refused.
-  private func loosely(_ reading: Reading, _ byte: UInt8) -> Reading? {
-    guard byte == Self.slash else { return step(reading, byte) }
-    if reading.endsInDots { return nil }
-    return reading.dots == 0 ? reading : step(reading, byte)
-  }
-
-  private func step(_ reading: Reading, _ byte: UInt8) -> Reading {
-    Reading(
-      route: route.step(reading.route, byte), pattern: pattern.step(reading.pattern, byte),
-      rivals: zip(rivals, reading.rivals).map { $0.step($1, byte) },
-      dots: byte == Self.slash ? 0 : byte == Self.dot ? reading.dots.map { min(3, $0 + 1) } : nil)
+  /// - Parameter bytes: what the next byte may be.
+  private func step(_ automaton: PatternAutomaton, _ readings: Set<Reading>, _ bytes: [UInt8]) -> Set<Reading> {
+    var next: Set<Reading> = []
+    for reading in readings {
+      for byte in bytes {
+        let states = automaton.step(reading.states, byte)
+        if !states.isEmpty { next.insert(Reading(states: states, isAfterSeparator: byte == Self.slash)) }
+        if byte == Self.slash, reading.isAfterSeparator { next.insert(reading) }
+      }
+    }
+    return next
   }
 }

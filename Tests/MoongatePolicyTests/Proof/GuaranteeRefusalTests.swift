@@ -215,7 +215,7 @@ import Testing
         ),
       ],
       "guarantees.lua:2: guarantee \"salaries take two factors\" does not hold. The route at routes.lua:2 is open to everyone "
-        + "(`allow = true`), and takes GET /reports/x%2Fsalaries without a session"),
+        + "(`allow = true`), and takes GET /reports/%2Fsalaries without a session"),
     Broken(
       "the route's decide allows it",
       [

@@ -72,7 +72,7 @@ import Testing
   func routeThatTakesAnEncodedSeparatorReachesTheDecodedPath(_ encoded: EncodedPathBytes, _ text: String) throws {
     let weak = try Self.route("/a/*", encoded: encoded)
     let strong = try Self.route("/a/**")
-    #expect(try Self.reach([weak, strong], "/a/*/b") == ["0 GET /a/x\(text)b", "1 GET /a/x/b"])
+    #expect(try Self.reach([weak, strong], "/a/*/b") == ["0 GET /a/\(text)b", "1 GET /a/x/b"])
     // A route without the field refuses the path.
     #expect(try Self.reach([Self.route("/a/*"), strong], "/a/*/b") == ["1 GET /a/x/b"])
     // An earlier route that matches the decoded path keeps it from the weaker one: it gets 400.
@@ -80,7 +80,7 @@ import Testing
     // The first route that matches the path with the byte as data decides, and it has no field.
     #expect(try Self.reach([Self.route("/a/*"), weak, strong], "/a/*/b") == ["2 GET /a/x/b"])
     // A segment of dots is refused in each way of reading.
-    #expect(try Self.reach([weak], "/a/*/..*/b") == ["0 GET /a/x\(text)..x\(text)b"])
+    #expect(try Self.reach([weak], "/a/*/..*/b") == ["0 GET /a/\(text)..x\(text)b"])
   }
 
   /// Attack: `//` is `/` for a service, so that the path is another one for it.
