@@ -2,12 +2,13 @@ import MoongateCore
 
 /// Searches for the shortest path of a pattern that reaches a route past all earlier routes.
 ///
-/// A route with `encoded` also takes paths that programs read differently: each `%2F` and `%5C` is a separator or a part
-/// of a name, and each separator after another one counts or not. Such a path reaches the route only if no reading of it
-/// matches an earlier route, as in `RouteMatcher`.
+/// A route with `encoded` also takes paths that programs read differently: each `%2F` and `%5C` is a separator or a
+/// part of a name, and each separator after another one counts or not. Such a path reaches the route only if no reading
+/// of it matches an earlier route, as in `RouteMatcher`.
 ///
 /// Attack: `/reports/*` is open and takes `%2F`, and its service answers `/reports/a%2Fsalaries` like
-/// `/reports/a/salaries`, which a later route protects. A path therefore is one of the pattern if any reading of it is.
+/// `/reports/a/salaries`, which a later route protects. A path therefore is one of the pattern if any reading of it
+/// is.
 struct PathSearch {
   /// One byte of a path, or one of the sequences that need `encoded`.
   private enum Symbol {
