@@ -159,6 +159,14 @@ def test_a_request_beyond_the_rate_gets_429(setting, proxy):
     assert len(setting.service.seen) == before
 
 
+def test_the_running_gateway_lists_its_routes_without_the_password(setting):
+    status, text, complaint = tool(setting.gateway, "policy", "show", "routes")
+    assert status == 0, complaint
+    assert PASSWORD not in text and "password = a secret" in text
+    assert re.search(r'/named/\*\* identity +\{ user = "X-WEBAUTH-USER", email = "X-Email", phone = ', text), text
+    assert re.search(r"/open/\*\* allow +true +routes\.lua:\d+", text), text
+
+
 @pytest.mark.parametrize("name", FrontProxy.NAMES)
 def test_without_names_the_guide_is_printed(name, tmp_path):
     gateway = LocalGateway(tmp_path)

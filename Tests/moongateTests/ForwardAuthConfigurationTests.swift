@@ -114,9 +114,9 @@ import Testing
   /// Names that the templates remove already get no second line.
   @Test func reservedNamesAreRemovedAlready() {
     let names = ["X-WEBAUTH-USER", "X-Forwarded-User", "X-Remote-User"]
-    #expect(!Self.configuration(.caddy, names: names).text.contains("request_header -X"))
+    let caddy = Self.lines(Self.configuration(.caddy, names: names).text)
+    for name in names { #expect(!caddy.contains("request_header -\(name)") && caddy.contains(name)) }
     #expect(!Self.configuration(.haproxy, names: names).text.contains("^x[^a-z0-9]webauth[^a-z0-9]user"))
-    #expect(Self.lines(Self.configuration(.caddy, names: names).text).contains("X-WEBAUTH-USER"))
     // Traefik itself sends some X-Forwarded-*, so its expression names single ones.
     #expect(
       Self.configuration(.traefik, names: ["X-Forwarded-Login"]).text.contains("x[^a-z0-9]forwarded[^a-z0-9]login|"))
