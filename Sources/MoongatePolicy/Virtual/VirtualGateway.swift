@@ -131,6 +131,9 @@ package struct VirtualGateway: Sendable {
     } else if let token {
       session = try await SessionDirectory(store: store, clock: clock).find(token)
     }
+    // A token that the route does not take is refused, from such a network, too.
+    let takes = session?.token.map { route.tokens?.admits($0) ?? true } ?? true
+    if takes, route.isOpen(to: client.address, at: request.host, in: generation.gateway) { return .success(route) }
     let verdict = route.verdict(session, entitlements(of: session, in: generation), at: now) {
       function, session, entitlements in
       let facts = session.facts(
