@@ -64,7 +64,7 @@ final class RoutePlan {
   /// The attempts of a new request.
   /// - Parameter isIdempotent: whether `retry` may add some.
   func attempts(
-    isIdempotent: Bool, for requester: @autoclosure () -> UpstreamOrder.Requester, at now: NIODeadline
+    isIdempotent: Bool, for requester: @autoclosure () -> UpstreamOrder.StickySubject, at now: NIODeadline
   ) -> UpstreamAttempts {
     let order = order?.take(for: requester(), at: now) ?? []
     guard let retry = rule.retry else { return UpstreamAttempts(order: order) }
