@@ -20,6 +20,7 @@ final class SharedState: Sendable {
   let upstreamFailures: FoldedLog<LoggedUpstreamFailure>
   let forwardingFaults: FoldedLog<LoggedForwardingFault>
   let http2Limits: FoldedLog<LoggedHTTP2Limit>
+  let proxyHeaders: FoldedLog<LoggedProxyHeader>
   let trust = CacheTrust()
   private let idleNanoseconds = Atomic<Int64>(250_000_000)
 
@@ -30,6 +31,7 @@ final class SharedState: Sendable {
     upstreamFailures = FoldedLog<LoggedUpstreamFailure>(logger: dependencies.logger, clock: dependencies.clock)
     forwardingFaults = FoldedLog<LoggedForwardingFault>(logger: dependencies.logger, clock: dependencies.clock)
     http2Limits = FoldedLog<LoggedHTTP2Limit>(logger: dependencies.logger, clock: dependencies.clock)
+    proxyHeaders = FoldedLog<LoggedProxyHeader>(logger: dependencies.logger, clock: dependencies.clock)
     assertions = RotatingKeys(dependencies.keys, for: .assertions, at: dependencies.clock.now())
   }
 
