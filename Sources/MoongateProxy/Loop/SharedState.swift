@@ -22,6 +22,7 @@ final class SharedState: Sendable {
   let upstreamHealth: FoldedLog<LoggedUpstreamHealth>
   let forwardingFaults: FoldedLog<LoggedForwardingFault>
   let http2Limits: FoldedLog<LoggedHTTP2Limit>
+  let proxyHeaders: FoldedLog<LoggedProxyHeader>
   let missingTokens: FoldedLog<LoggedMissingToken>
   let outsideAddresses: FoldedLog<LoggedOutsideAddress>
   let trust = CacheTrust()
@@ -35,6 +36,7 @@ final class SharedState: Sendable {
     upstreamHealth = FoldedLog<LoggedUpstreamHealth>(logger: dependencies.logger, clock: dependencies.clock)
     forwardingFaults = FoldedLog<LoggedForwardingFault>(logger: dependencies.logger, clock: dependencies.clock)
     http2Limits = FoldedLog<LoggedHTTP2Limit>(logger: dependencies.logger, clock: dependencies.clock)
+    proxyHeaders = FoldedLog<LoggedProxyHeader>(logger: dependencies.logger, clock: dependencies.clock)
     missingTokens = FoldedLog<LoggedMissingToken>(logger: dependencies.logger, clock: dependencies.clock)
     outsideAddresses = FoldedLog<LoggedOutsideAddress>(logger: dependencies.logger, clock: dependencies.clock)
     assertions = RotatingKeys(dependencies.keys, for: .assertions, at: dependencies.clock.now())

@@ -70,10 +70,9 @@ final class TestGateway: Sendable {
       .childChannelOption(.allowRemoteHalfClosure, value: true)
       .childChannelInitializer { channel in
         channel.eventLoop.makeCompletedFuture {
-          let handler = proxy.makeConnectionHandler(for: channel, isSecure: false) {
+          try proxy.serve(channel, tls: nil) { channel, _ in
             try channel.pipeline.syncOperations.addHandler(InnerHandler())
           }
-          try channel.pipeline.syncOperations.addHandler(handler)
         }
       }
       .bind(host: "127.0.0.1", port: 0).get()
