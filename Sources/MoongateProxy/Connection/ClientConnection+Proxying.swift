@@ -19,14 +19,15 @@ extension ClientConnection {
     }
     state.triesTarget(at: now)
     if !service.needsFreshConnection,
-      let idle = target.takeIdle(canRepeat: state.exchange.isRepeatable, now: now)
+      let idle = target.takeIdle(
+        canRepeat: state.exchange.isRepeatable, forUpgrade: state.exchange.wantsUpgrade, now: now)
     {
       service.isReused = true
       return send(service, on: idle, at: now)
     }
     service.isReused = false
     let asked = state.serial
-    target.connect(timeout: route.timeout) { result in
+    target.connect(timeout: route.timeout, forUpgrade: state.exchange.wantsUpgrade) { result in
       guard self.state.serial == asked, case .exchanging(let service) = self.state.phase else {
         if case .success(let connection) = result { connection.end(reusable: true) }
         return
@@ -47,7 +48,9 @@ extension ClientConnection {
 
   private func send(_ service: ServiceExchange, on connection: UpstreamConnection, at now: NIODeadline) {
     state.connected(service, to: connection, at: now)
-    connection.begin(for: self, toHead: state.exchange.isHead, wantsUpgrade: state.exchange.wantsUpgrade)
+    connection.begin(
+      for: self, toHead: state.exchange.isHead, wantsUpgrade: state.exchange.wantsUpgrade,
+      hasBody: state.exchange.hasBody)
     connection.write(service.head)
     // Otherwise `process` or the end of the read does.
     if !isProcessing { connection.flush() }
@@ -78,7 +81,7 @@ extension ClientConnection {
     case .silent: refuse(route, .timeout)
     case .unreadable(let reason): refuse(route, .unreadable, reason: reason)
     case .closed(let fault):
-      guard state.exchange.isRepeatable else { return refuse(route, .closed, reason: fault) }
+      guard state.exchange.isRepeatable || connection.isUnhandled else { return refuse(route, .closed, reason: fault) }
       if service.isReused {
         // The upstream may have closed the connection before the request arrived. Retry on a new connection.
         service.needsFreshConnection = true

@@ -123,6 +123,7 @@ extension ClientConnection {
       }
     }
     let moment = loop.now
+    if grant.route.usesHTTP2 { state.exchange.isCall = request.head.isCall }
     let rewriter = RequestRewriter(
       route: grant.route, host: host, origin: origin, dropsAuthorization: grant.dropsAuthorization,
       hasOurCookies: grant.hasOurCookies,

@@ -15,6 +15,8 @@ final class RoutePlan {
   /// services accept.
   let headerNames: [[UInt8]]
   let timeout: TimeAmount
+  /// Whether an upstream is spoken to by HTTP/2.
+  let usesHTTP2: Bool
   /// The minimum rate of a request body, in bytes per window; nil for no limit.
   let bodyRate: (bytes: Int, window: TimeAmount)?
   /// The index of the target that the next request tries first.
@@ -30,6 +32,7 @@ final class RoutePlan {
     headerNames = route.headers.map { header in header.name.utf8.map { ByteClass.folded($0) } }
     timeout = .nanoseconds(
       max(1_000_000, route.timeout.wholeMilliseconds.multipliedReportingOverflow(by: 1_000_000).partialValue))
+    usesHTTP2 = route.upstreams.contains(where: \.usesHTTP2)
     bodyRate = route.bodyRate.map { ($0.bytes, .milliseconds($0.window.wholeMilliseconds)) }
   }
 
