@@ -55,7 +55,7 @@ package final class Proxy: Sendable {
     for bound in loops.withLock({ Array($0.values) }) {
       if let more = try? await bound.eventLoop.submit({ bound.value.currentMetrics() }).get() { metrics.merge(more) }
     }
-    var families = metrics.families
+    var families = metrics.families + shared.healthChecks.families
     if let counts = shared.accessLog?.counts {
       families += [
         MetricFamily(.accessLogLinesTotal, counts.taken),
@@ -68,11 +68,15 @@ package final class Proxy: Sendable {
   /// The log of forwarding headers that cannot be read.
   package var forwardingFaults: FoldedLog<LoggedForwardingFault> { shared.forwardingFaults }
 
-  /// Logs and resets the suppressed lines of past minutes about upstreams, forwarding headers and limits of HTTP/2.
+  /// Logs and resets the suppressed lines of past minutes about upstreams, forwarding headers, limits of HTTP/2,
+  /// addresses in responses, and tokens that services do not get.
   package func logSuppressedFailures() {
     shared.upstreamFailures.logSuppressed()
+    shared.upstreamHealth.logSuppressed()
     shared.forwardingFaults.logSuppressed()
     shared.http2Limits.logSuppressed()
+    shared.missingTokens.logSuppressed()
+    shared.outsideAddresses.logSuppressed()
   }
 
   /// Writes all waiting lines to the access log and closes it, at shutdown.

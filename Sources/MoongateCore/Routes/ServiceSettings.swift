@@ -188,3 +188,10 @@ package struct UpstreamTrust: Sendable, Hashable {
 
   package init() {}
 }
+
+/// Always printed as `•••`, so that a log line or an error cannot leak the key.
+extension UpstreamTrust: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
+  package var description: String { "•••" }
+  package var debugDescription: String { "•••" }
+  package var customMirror: Mirror { Mirror(self, children: []) }
+}

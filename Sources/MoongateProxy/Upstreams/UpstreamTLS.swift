@@ -22,10 +22,10 @@ final class UpstreamTLS {
 
   /// The context for connections to the upstream.
   /// - Parameter byHTTP2: whether they agree on HTTP/2 by ALPN (RFC 9113 section 3.2). Others offer nothing.
-  func context(for upstream: Upstream, byHTTP2: Bool) throws -> NIOSSLContext {
+  func context(for upstream: Upstream, byHTTP2: Bool = false) throws -> NIOSSLContext {
     let settings = Settings(upstream, byHTTP2: byHTTP2)
     if let known = made[settings] { return known }
-    var configuration = try Self.configuration(settings.trust)
+    var configuration = try (settings.trust ?? UpstreamTrust()).configuration()
     if byHTTP2 { configuration.applicationProtocols = ["h2"] }
     let context = try NIOSSLContext(configuration: configuration)
     made[settings] = context
@@ -36,23 +36,6 @@ final class UpstreamTLS {
   func keep(only upstreams: some Sequence<Upstream>) {
     let used = Set(upstreams.flatMap { [Settings($0, byHTTP2: false), Settings($0, byHTTP2: $0.usesHTTP2)] })
     made = made.filter { used.contains($0.key) }
-  }
-
-  private static func configuration(_ trust: UpstreamTrust?) throws -> TLSConfiguration {
-    var configuration = TLSConfiguration.makeClientConfiguration()
-    guard let trust else { return configuration }
-    // Attack: a certificate that one of the system's authorities has issued to somebody else. Exactly the operator's
-    // authorities count.
-    if let authorities = trust.authorities {
-      let roots = try NIOSSLCertificate.fromPEMBytes(authorities)
-      guard !roots.isEmpty else { throw NIOSSLError.failedToLoadCertificate }
-      configuration.trustRoots = .certificates(roots)
-    }
-    if let certificate = trust.certificate, let key = trust.key {
-      configuration.certificateChain = try NIOSSLCertificate.fromPEMBytes(certificate).map { .certificate($0) }
-      configuration.privateKey = .privateKey(try NIOSSLPrivateKey(bytes: key, format: .pem))
-    }
-    return configuration
   }
 
   /// Whether the upstream closed the connection without a closing alert.
@@ -82,7 +65,7 @@ final class UpstreamTLS {
       ("HTTP_REQUEST", "it does not speak TLS, use http:// in the route"),
       ("EOF during handshake", "it closed the connection within the TLS handshake"),
       ("failedToLoadCertificate", "a certificate of upstream_tls cannot be read"),
-      ("failedToLoadPrivateKey", "the key of upstream_tls cannot be read, or is not the certificate's"),
+      ("failedToLoadPrivateKey", "the key of upstream_tls cannot be read"),
     ]
     return meanings.first { text.contains($0.0) }?.1 ?? "TLS failed: \(text.prefix(200))"
   }

@@ -177,7 +177,7 @@ final class UpstreamTarget {
           try channel.pipeline.syncOperations.addHandler(bound.value.make(bound.value.target, ready))
         }
       }
-    opening.connect(host: bare, port: upstream.port).assumeIsolated().whenComplete { [eventLoop] result in
+    opening.connect(host: bare, port: upstream.port).assumeIsolated().whenComplete { result in
       switch result {
       case .failure(let error):
         self.counted.failed += 1
@@ -196,18 +196,23 @@ final class UpstreamTarget {
           self.busy -= 1
           return callback(found)
         }
-        // An upstream that accepts a connection but does not complete the handshake counts as not responding.
-        let late = eventLoop.assumeIsolated().scheduleTask(in: timeout) {
-          ready.fail(ChannelError.connectTimeout(timeout))
-          channel.close(promise: nil)
-        }
+        self.limit(ready, of: channel, to: timeout)
         ready.futureResult.assumeIsolated().whenComplete { handshake in
-          late.cancel()
           self.busy -= 1
           if case .failure = handshake { self.counted.failed += 1 }
           callback(handshake.flatMap { found })
         }
       }
     }
+  }
+
+  /// Closes a connection that is not ready in time. An upstream that accepts a connection but does not complete the
+  /// handshake counts as not responding.
+  private func limit(_ ready: EventLoopPromise<Void>, of channel: any Channel, to timeout: TimeAmount) {
+    let late = eventLoop.assumeIsolated().scheduleTask(in: timeout) {
+      ready.fail(ChannelError.connectTimeout(timeout))
+      channel.close(promise: nil)
+    }
+    ready.futureResult.assumeIsolated().whenComplete { _ in late.cancel() }
   }
 }

@@ -15,7 +15,7 @@ extension Judgement {
   static func proxies(_ gateway: GatewaySettings, _ forwarding: Forwarding? = nil) -> Finding {
     let all = gateway.trustedProxies
     // Attack: with a wide block, any client can claim any address, and limits per address have no effect.
-    if let wide = all.first(where: { isWide($0) }) {
+    if let wide = all.first(where: \.isWide) {
       return .failed(
         "proxies", "trusted_proxies has \(wide): every machine there can claim to be any client.",
         fix: "Name only the addresses of your own proxies.")
@@ -133,15 +133,6 @@ extension Judgement {
     "Let the proxy set X-Forwarded-For to the address of its client, in nginx with `proxy_set_header X-Forwarded-For $remote_addr;`."
 
   private static func list(_ blocks: [AddressBlock]) -> String { blocks.map(\.description).joined(separator: ", ") }
-
-  /// Whether the block is larger than a private network.
-  private static func isWide(_ block: AddressBlock) -> Bool {
-    block.prefix < (block.network.count == 4 ? 8 : 32) && !isUniqueLocal(block)
-  }
-
-  private static func isUniqueLocal(_ block: AddressBlock) -> Bool {
-    block.network.count == 16 && block.prefix >= 7 && block.network.first.map { $0 & 0xfe == 0xfc } ?? false
-  }
 }
 
 extension GatewaySettings {
