@@ -16,14 +16,15 @@ extension ClientConnection {
     let target = service.target
     state.triesTarget(at: now)
     if !service.needsFreshConnection,
-      let idle = target.takeIdle(canRepeat: state.exchange.isRepeatable, now: now)
+      let idle = target.takeIdle(
+        canRepeat: state.exchange.isRepeatable, forUpgrade: state.exchange.wantsUpgrade, now: now)
     {
       service.isReused = true
       return send(service, on: idle, at: now)
     }
     service.isReused = false
     let asked = state.serial
-    target.connect(timeout: service.route.timeout) { result in
+    target.connect(timeout: service.route.timeout, forUpgrade: state.exchange.wantsUpgrade) { result in
       guard self.state.serial == asked, case .exchanging(let service) = self.state.phase else {
         if case .success(let connection) = result { connection.end(reusable: true) }
         return
@@ -43,7 +44,9 @@ extension ClientConnection {
 
   private func send(_ service: ServiceExchange, on connection: UpstreamConnection, at now: NIODeadline) {
     state.connected(service, to: connection, at: now)
-    connection.begin(for: self, toHead: state.exchange.isHead, wantsUpgrade: state.exchange.wantsUpgrade)
+    connection.begin(
+      for: self, toHead: state.exchange.isHead, wantsUpgrade: state.exchange.wantsUpgrade,
+      hasBody: state.exchange.hasBody)
     connection.write(service.head(for: connection.target))
     // Only a request that is sent again has a body that has arrived.
     if state.exchange.hasBody, state.exchange.requestIsDone { sendBodyAgain(of: service, on: connection) }
@@ -81,7 +84,7 @@ extension ClientConnection {
     case .silent: refuse(route, .timeout)
     case .unreadable(let reason): refuse(route, .unreadable, reason: reason)
     case .closed(let fault):
-      let isUsual = state.exchange.isRepeatable
+      let isUsual = state.exchange.isRepeatable || connection.isUnhandled
       let isCovered =
         (route.rule.retry?.onConnect ?? false) && service.canSendAgain(requestIsDone: state.exchange.requestIsDone)
       guard isUsual || isCovered else { return refuse(route, .closed, reason: fault) }

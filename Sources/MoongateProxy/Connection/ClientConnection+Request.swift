@@ -131,6 +131,7 @@ extension ClientConnection {
       }
     }
     let moment = loop.now
+    if grant.route.usesHTTP2 { state.exchange.isCall = request.head.isCall }
     let identity = grant.session?.entitlements(in: plan, at: moment).lines(grant.route.identity) ?? []
     let rewriter = RequestRewriter(
       route: grant.route, host: host, cut: cut, origin: origin, dropsAuthorization: grant.dropsAuthorization,

@@ -35,6 +35,13 @@ struct Exchange {
   /// Whether the service answers with an event stream, which may be silent for any time.
   var isEventStream = false
 
+  /// Whether the request is a call of gRPC to an upstream of HTTP/2. Its body may be silent for long.
+  var isCall = false
+  /// Whether the client accepts trailers.
+  var acceptsTrailers = false
+  /// The trailers of the service's response.
+  var trailers: ByteBuffer?
+
   /// Whether the route accepts access tokens. A 401 then contains a challenge.
   var takesTokens = false
 
@@ -73,6 +80,7 @@ struct Exchange {
     minorVersion = head.minorVersion
     keepsAlive = head.keepsAlive
     expectsContinue = head.expectsContinue
+    acceptsTrailers = head.acceptsTrailers
     wantsUpgrade = head.wantsUpgrade
     hasBody = head.framing != .none && head.framing != .length(0)
     isChunked = head.framing == .chunked

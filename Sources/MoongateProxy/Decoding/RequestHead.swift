@@ -36,6 +36,8 @@ package struct RequestHead: Sendable {
   package internal(set) var connectionNamesFields = false
   /// Whether a browser asks for the script of a service worker.
   package internal(set) var isForServiceWorker = false
+  /// Whether the client accepts trailers (RFC 9110 section 10.1.4).
+  package internal(set) var acceptsTrailers = false
   /// Whether the client waits for `100 Continue` before it sends the body.
   package internal(set) var expectsContinue = false
 
@@ -104,6 +106,12 @@ package struct RequestHead: Sendable {
           ["h2c", "h2", "http", "tls"].contains(item.prefix { $0 != "/" }.filter { $0 != " " && $0 != "\t" })
         }
     }
+  }
+
+  /// Whether the request is a call of gRPC. Either side of a call may be silent for long.
+  var isCall: Bool {
+    let span = bytes.readableBytesUInt8Span
+    return fields.contains { $0.isCallType(span) }
   }
 
   /// The value of `User-Agent`; nil if the field is missing.
@@ -186,6 +194,13 @@ struct ConnectionOptions {
       }
       return true
     }
+  }
+
+  /// Whether the list of tokens contains the text. `lowered` must be in lower case.
+  static func contains(_ bytes: Span<UInt8>, _ value: Range<Int>, _ lowered: StaticString) -> Bool {
+    var isThere = false
+    forEachOption(bytes, value) { if ByteClass.equal(bytes, $0, lowered) { isThere = true } }
+    return isThere
   }
 
   private static func forEachOption(_ bytes: Span<UInt8>, _ value: Range<Int>, _ body: (Range<Int>) -> Void) {

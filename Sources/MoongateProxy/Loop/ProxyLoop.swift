@@ -88,6 +88,12 @@ final class ProxyLoop {
   private func target(_ upstream: Upstream) -> UpstreamTarget {
     if let known = targets[upstream] { return known }
     let made = UpstreamTarget(upstream, eventLoop: eventLoop, tls: upstreamTLS, spare: spare)
+    let failures = shared.upstreamFailures
+    made.report = { reason in
+      failures.report(
+        LoggedUpstreamFailure(
+          upstream: upstream.description, cause: .unreadable, reason: reason, isRetried: false), [:])
+    }
     targets[upstream] = made
     return made
   }
