@@ -231,6 +231,9 @@ final class ShadowSide {
       return ShadowAnswer(RefusalCode.noRoute.name, at: SourceLocation(file: "routes.lua", line: 0))
     }
     let route = generation.routes.routes[index]
+    if route.isOpen(to: request.address, at: request.facts.host, in: generation.gateway) {
+      return ShadowAnswer("pass", at: route.location)
+    }
     var decided: SourceLocation?
     let verdict = route.verdict(request.session, entitlements(of: request.session), at: now) {
       function, session, entitlements in

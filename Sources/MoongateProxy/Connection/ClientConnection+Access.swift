@@ -15,8 +15,8 @@ extension ClientConnection {
     case .anonymous: copyToShadow(request, nil)
     case .session(let session): copyToShadow(request, session)
     }
-    if let fault = decision.ignoredFault {
-      loop.shared.dependencies.policyFaults.report(fault, rule: "accounts", decision: nil)
+    if let ignored = decision.ignored {
+      loop.shared.dependencies.policyFaults.report(ignored.fault, rule: ignored.rule, decision: nil)
     }
   }
 

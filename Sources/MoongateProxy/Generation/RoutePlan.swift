@@ -19,6 +19,10 @@ final class RoutePlan {
   let bodyRate: (bytes: Int, window: TimeAmount)?
   /// The index of the target that the next request tries first.
   private var next = 0
+  /// Whether the route is open to some networks.
+  let hasOpenNetworks: Bool
+  /// The requests that it has accepted; nil if the route has no `rate`. `ProxyLoop` sets it.
+  var rate: RouteRateCounter?
   /// The requesters for whom `decide` is paused.
   var pauses = DecidePauses()
 
@@ -30,6 +34,7 @@ final class RoutePlan {
     headerNames = route.headers.map { header in header.name.utf8.map { ByteClass.folded($0) } }
     timeout = .nanoseconds(
       max(1_000_000, route.timeout.wholeMilliseconds.multipliedReportingOverflow(by: 1_000_000).partialValue))
+    hasOpenNetworks = !route.openNetworks.isEmpty
     bodyRate = route.bodyRate.map { ($0.bytes, .milliseconds($0.window.wholeMilliseconds)) }
   }
 

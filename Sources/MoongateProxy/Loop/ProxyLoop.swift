@@ -57,6 +57,9 @@ final class ProxyLoop {
     let made = GenerationPlan(
       version: version, generation: active.current, providers: shared.dependencies.providers,
       metricsIndex: { self.metrics.index(of: ($0.host ?? "") + $0.path.text) }, target: { self.target($0) })
+    for (route, counter) in zip(made.routes, shared.rates.counters(of: made.generation.routes.routes)) {
+      route.rate = counter
+    }
     plan = made
     let used = Set(made.generation.routes.routes.flatMap(\.upstreams))
     for (upstream, target) in targets where !used.contains(upstream) {
