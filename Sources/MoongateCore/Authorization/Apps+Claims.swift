@@ -58,7 +58,7 @@ extension Apps {
     var found: [String] = []
     for step in steps {
       guard let descriptor = registry.descriptor(step.provider) else { continue }
-      found += descriptor.authenticationMethods(sendsCodes: registry[step.provider] is any CodeProvider)
+      found += descriptor.authenticationMethods(sendsCodes: registry[step.provider] is any CodeProvider).map(\.rawValue)
     }
     if Session.assuranceLevel(of: steps) > 1 { found.append("mfa") }
     var seen: Set<String> = []
