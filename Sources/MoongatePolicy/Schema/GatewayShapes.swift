@@ -19,6 +19,9 @@ extension TableShape {
         .call("file", "data/master.key")),
       .optional("region", "string", "a country in two letters, such as \"IN\""),
       .optional("trusted_proxies", "string[]", "a list of address blocks"),
+      .optional(
+        "geo", "moongate.Geo",
+        "databases of client addresses, as in { database = \"GeoLite2-Country.mmdb\", asn = \"GeoLite2-ASN.mmdb\" }"),
       .optional("redirect_hosts", "string[]", "a list of hosts"),
       .optional("cookie_domain", "string", "a domain, such as \"example.com\""),
       .optional(
