@@ -167,7 +167,7 @@ let package = Package(
     .target(name: "CLua", linkerSettings: [.linkedLibrary("lua5.4")]),
     .target(
       name: "MoongatePolicy",
-      dependencies: ["MoongateSDK", "MoongateCore", "CLua", "CLinux", "CMaxMind", crypto, logging],
+      dependencies: ["MoongateSDK", "MoongateCore", "CLua", "CLinux", "CMaxMind", nioSSL, crypto, logging],
       exclude: ["README.md"], swiftSettings: busy),
     .target(
       name: "CPostgres", linkerSettings: [.linkedLibrary("pq"), .linkedLibrary("ssl"), .linkedLibrary("crypto")]),

@@ -20,6 +20,9 @@ extension TableShape {
       .optional("region", "string", "a country in two letters, such as \"IN\""),
       .optional("trusted_proxies", "string[]", "a list of address blocks"),
       .optional(
+        "proxy_protocol", "boolean", "whether connections of trusted_proxies begin with a PROXY protocol header",
+        .flag(false)),
+      .optional(
         "geo", "moongate.Geo",
         "databases of client addresses, as in { database = \"GeoLite2-Country.mmdb\", asn = \"GeoLite2-ASN.mmdb\" }"),
       .optional("redirect_hosts", "string[]", "a list of hosts"),
@@ -154,6 +157,7 @@ extension TableShape {
     name: "Program",
     summary:
       "A provider that runs as a separate program. The gateway starts and supervises it. Its own settings go in the same table.",
+    items: "string the program, then its arguments",
     entries: [
       .optional(
         "env", "table<string, string|moongate.Secret>",

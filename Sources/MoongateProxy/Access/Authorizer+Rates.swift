@@ -21,9 +21,9 @@ extension Authorizer {
   func rateRefusal(
     of finding: CredentialFinding, _ request: AccessRequest, on route: RoutePlan, _ time: AccessTime
   ) -> RequestRefusal? {
-    guard let counter = route.rate, counter.rate.subject == .account || counter.rate.subject == .token else {
-      return nil
-    }
+    guard let counter = route.rate, counter.rate.subject == .account || counter.rate.subject == .token,
+      !request.isRateCounted
+    else { return nil }
     let session: CachedSession?
     switch finding {
     case .session(let found), .token(let found, _): session = found

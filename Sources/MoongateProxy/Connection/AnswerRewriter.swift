@@ -14,6 +14,8 @@ struct AnswerRewriter {
   var isUpgrade = false
   /// Whether `Service-Worker-Allowed` is removed.
   var keepsWorkerScope = false
+  /// What the route changes; nil for nothing.
+  var changes: AnswerChanges?
 
   /// - Parameter room: the capacity to reserve for the body.
   func write(_ head: ResponseHead, room: Int) -> ByteBuffer {
@@ -33,12 +35,18 @@ struct AnswerRewriter {
       if isDropped(field, ended, bytes) {
         if !run.isEmpty { out.copy(bytes, run) }
         run = 0..<0
+      } else if let changes, let change = changes.change(of: field, bytes) {
+        if !run.isEmpty { out.copy(bytes, run) }
+        run = 0..<0
+        changes.write(change, of: field, start..<end, bytes, to: &out)
       } else {
         run = run.upperBound == start && !run.isEmpty ? run.lowerBound..<end : start..<end
       }
     }
     if !run.isEmpty { out.copy(bytes, run) }
-    if head.date.map({ isDropped(head.fields[$0], ended, bytes) }) ?? true { out.writeBytes(date) }
+    let lacksDate = head.date.map { isDropped(head.fields[$0], ended, bytes) } ?? true
+    if lacksDate, changes?.rewriting.decidesDate != true { out.writeBytes(date) }
+    if let changes { out.writeBytes(changes.rewriting.responseLines) }
     writeConnectionFields(head, bytes, to: &out)
     out.writeStaticString("\r\n")
     return out

@@ -15,12 +15,15 @@ extension ClientConnection {
 
   func answerBegan(_ head: ResponseHead, by connection: UpstreamConnection) {
     connection.target.succeeded()
+    if dropAnswer(withStatus: head.status) { return }
     let now = loop.now
     let isEventStream = isEventStream(head)
     state.answerBegan(head, isEventStream: isEventStream, at: now)
     var keepsWorkerScope = false
+    var changes: AnswerChanges?
     if case .exchanging(let service) = state.phase {
       keepsWorkerScope = service.keepsWorkerScope
+      changes = answerChanges(service, from: connection.target)
       if isEventStream {
         bind(service)
         wire?.watchPeer()
@@ -31,7 +34,7 @@ extension ClientConnection {
     if case .length(let length) = head.framing { room = min(length, Self.maxCopied) }
     let rewriter = AnswerRewriter(
       date: loop.dateLine(at: now), framing: state.exchange.framing, keepsAlive: !state.exchange.closesAfter,
-      minorVersion: state.exchange.minorVersion, keepsWorkerScope: keepsWorkerScope)
+      minorVersion: state.exchange.minorVersion, keepsWorkerScope: keepsWorkerScope, changes: changes)
     state.exchange.pending = rewriter.write(head, room: room)
   }
 

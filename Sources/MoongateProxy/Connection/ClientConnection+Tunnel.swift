@@ -4,14 +4,19 @@ import NIOCore
 /// Tunnels, such as WebSockets, and the sessions on which tunnels and event streams depend.
 extension ClientConnection {
   func tunnelBegan(_ head: ResponseHead, by connection: UpstreamConnection) {
-    if case .exchanging(let service) = state.phase { bind(service) }
+    var changes: AnswerChanges?
+    if case .exchanging(let service) = state.phase {
+      bind(service)
+      changes = answerChanges(service, from: connection.target)
+    }
     let now = loop.now
     let action = state.tunnelBegan(connection, at: now)
     loop.metrics.tunnels += 1
     wire?.watchPeer()
     connection.watchPeer()
     let rewriter = AnswerRewriter(
-      date: loop.dateLine(at: now), framing: .none, keepsAlive: true, minorVersion: 1, isUpgrade: true)
+      date: loop.dateLine(at: now), framing: .none, keepsAlive: true, minorVersion: 1, isUpgrade: true,
+      changes: changes)
     wire?.send(rewriter.write(head, room: 0))
     perform(action)
     connection.flush()

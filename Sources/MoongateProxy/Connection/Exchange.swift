@@ -35,6 +35,9 @@ struct Exchange {
   /// Whether the service answers with an event stream, which may be silent for any time.
   var isEventStream = false
 
+  /// Whether the request has counted for the `rate` of its route by its account or token.
+  var isRateCounted = false
+
   /// Whether the route accepts access tokens. A 401 then contains a challenge.
   var takesTokens = false
 
@@ -82,6 +85,7 @@ struct Exchange {
     isRepeatable = (isHead || head.method == .get || head.method == .options) && !hasBody
   }
 
-  /// Whether the request may be sent again after bytes of it were sent. This is stricter than RFC 9110 section 9.2.2.
-  private(set) var isRepeatable = false
+  /// Whether the request may be sent again after bytes of it were sent, without `retry`. This is stricter than RFC 9110
+  /// section 9.2.2.
+  var isRepeatable = false
 }

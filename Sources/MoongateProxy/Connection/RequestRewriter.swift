@@ -4,15 +4,19 @@ import NIOCore
 /// Writes the head of a request for the upstream, into one buffer and in one pass over the fields.
 ///
 /// Forwarded fields are copied unchanged, in runs. Three groups of fields are removed: those that could identify the
-/// user, those of the client's connection, and those that the route sets. The gateway's own fields come last.
+/// user on any route, those of the client's connection, and those that the route sets. The gateway's own fields come
+/// last.
 struct RequestRewriter {
   let route: RoutePlan
   /// The host by which the request was judged.
   let host: RequestHost
+  /// The number of bytes of the path that the service does not receive (`strip`).
+  var cut = 0
   let origin: RequestOrigin
-  /// Whether Authorization is removed, because it contains a token of the gateway.
+  /// Whether Authorization is removed, because it contains a token of the gateway, or the gateway states its own.
   let dropsAuthorization: Bool
   let hasOurCookies: Bool
+  /// The identity headers, and the Authorization that the gateway states.
   let identity: [UInt8]
   let assertion: [UInt8]
   /// Whether the requested upgrade is forwarded.
@@ -26,10 +30,14 @@ struct RequestRewriter {
     var out = ByteBufferAllocator().buffer(capacity: capacity)
     out.copy(bytes, 0..<head.methodEnd)
     out.writeStaticString(" ")
-    if head.path.isEmpty { out.writeStaticString("/") }
-    out.copy(bytes, head.path.lowerBound..<head.target.upperBound)
+    writeTarget(head, bytes, to: &out)
     out.writeStaticString(" HTTP/1.1\r\nHost: ")
-    out.writeBytes(host.authority)
+    switch route.rewriting?.sentHost {
+    case nil, .kept: out.writeBytes(host.authority)
+    case .named(let name): out.writeBytes(name)
+    // `ServiceExchange.head(for:)` adds it.
+    case .ofUpstream: break
+    }
     out.writeStaticString("\r\n")
     copyFields(head, bytes, to: &out)
     out.writeLength(head.framing)
@@ -47,6 +55,15 @@ struct RequestRewriter {
     out.writeBytes(route.headerLines)
     out.writeStaticString("\r\n")
     return out
+  }
+
+  /// Writes the path, without `strip` and below the path in `to`, and the query.
+  private func writeTarget(_ head: RequestHead, _ bytes: Span<UInt8>, to out: inout ByteBuffer) {
+    let base = route.rewriting?.path.base ?? []
+    out.writeBytes(base)
+    let rest = head.path.lowerBound + cut
+    if head.path.isEmpty || rest == head.path.upperBound && base.isEmpty { out.writeStaticString("/") }
+    out.copy(bytes, rest..<head.target.upperBound)
   }
 
   private func copyFields(_ head: RequestHead, _ bytes: Span<UInt8>, to out: inout ByteBuffer) {
@@ -110,10 +127,6 @@ struct RequestRewriter {
 }
 
 extension ByteBuffer {
-  /// Appends the range.
-  @inline(__always)
-  mutating func copy(_ bytes: Span<UInt8>, _ range: Range<Int>) { writeBytes(bytes.extracting(range).bytes) }
-
   /// Appends the line that tells the length of the body, if it needs one.
   @inline(__always)
   mutating func writeLength(_ framing: BodyFraming) {

@@ -74,6 +74,17 @@ import Testing
     #expect(refused(access.decide(request, SessionCache.LookupResult.none)) != nil)
   }
 
+  /// The token for the service of a route with `bearer` is made between two decisions about one request.
+  @Test func requestThatIsDecidedOnceMoreCountsOnce() throws {
+    let access = try AccessFixture([Route.test(ports: []).limited(to: 1, per: .account)])
+    let request = try access.proxied("/x", AccessFixture.cookie)
+    #expect(access.decide(request, .live(access.session())).grant != nil)
+    var again = request
+    again.isRateCounted = true
+    #expect(access.decide(again, .live(access.session())).grant != nil)
+    #expect(refused(access.decide(request, .live(access.session()))) != nil)
+  }
+
   @Test func routesCountSeparately() throws {
     let access = try AccessFixture([
       Route.test("/a/**", ports: [], open: true).limited(to: 1, per: .global),
