@@ -42,6 +42,9 @@ struct Exchange {
   /// The trailers of the service's response.
   var trailers: ByteBuffer?
 
+  /// Whether the request has counted for the `rate` of its route by its account or token.
+  var isRateCounted = false
+
   /// Whether the route accepts access tokens. A 401 then contains a challenge.
   var takesTokens = false
 

@@ -117,6 +117,10 @@ package struct RequestHead: Sendable {
   /// The value of `User-Agent`; nil if the field is missing.
   var userAgent: String? { first(named: "user-agent") }
 
+  /// The value of `Sec-Fetch-Site` (Fetch Metadata), by which a browser tells what kind of site a request comes from;
+  /// nil if the field is missing.
+  var fetchSite: String? { first(named: "sec-fetch-site") }
+
   /// The value of `Accept-Language`; nil if the field is missing or longer than 256 bytes.
   var languages: String? { first(named: "accept-language").flatMap { $0.utf8.count <= 256 ? $0 : nil } }
 

@@ -61,6 +61,9 @@ final class ProxyLoop {
     let made = GenerationPlan(
       version: version, generation: active.current, providers: shared.dependencies.providers,
       metricsIndex: { self.metrics.index(of: ($0.host ?? "") + $0.path.text) }, target: { self.target($0) })
+    for (route, counter) in zip(made.routes, shared.rates.counters(of: made.generation.routes.routes)) {
+      route.rate = counter
+    }
     plan = made
     for route in made.routes {
       route.setOrder(health: shared.healthChecks.health(of: route.rule), keys: shared.dependencies.keys)
