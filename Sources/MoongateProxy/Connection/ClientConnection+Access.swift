@@ -9,6 +9,7 @@ extension ClientConnection {
     if let route = decision.route {
       state.exchange.metricsIndex = route.metricsIndex
       state.exchange.takesTokens = route.rule.tokens != nil
+      if let style = route.refusalStyle { state.exchange.refusalStyle = style }
     }
     switch decision.shadow {
     case .hidden: break

@@ -30,7 +30,7 @@ final class TestGateway: Sendable {
 
   init(
     routes: [Route], settings: GatewaySettings = .test(), verdicts: [FunctionName: @Sendable (Facts) -> Verdict] = [:],
-    page: RefusalPage? = nil, change: (inout TestGeneration) throws -> Void = { _ in }
+    page: RefusalPage? = nil, errorPage: ErrorPage? = nil, change: (inout TestGeneration) throws -> Void = { _ in }
   ) async throws {
     var generation = TestGeneration(gateway: settings, routes: routes, flows: [], policies: [])
     generation.verdicts = verdicts
@@ -50,7 +50,7 @@ final class TestGateway: Sendable {
         random: SeededRandom(), audit: audit, logger: logger, providers: try ProviderRegistry([StubPad(), StubMail()]),
         tokens: AccessTokenDirectory(
           store: store, generations: active, keys: keys, clock: clock, random: SystemRandom(), logger: logger)),
-      page: page)
+      page: page, errorPage: errorPage)
     self.active = active
     self.clock = clock
     self.sessions = sessions
