@@ -40,18 +40,20 @@ struct ConfigurationFiles: Sendable {
 
   /// The programs that gateway.lua names, with digests of their files. Empty until gateway.lua has been read.
   var programs: [(name: String, digest: String)] = []
-  /// The other files that gateway.lua names, except those with secrets. Empty until gateway.lua has been read.
+  /// The other files that gateway.lua and routes.lua name, except those with secrets. Empty until these have been read.
   var named: [(name: String, bytes: [UInt8])] = []
   /// Sorted by name. Files that could not be read are in `problems`.
   private(set) var files: [File] = []
   /// The files of `pages/`, sorted by name.
   private(set) var pages: [PageFile] = []
+  /// The templates in folders below `pages/`, which routes name by `error_pages`, sorted by name.
+  private(set) var errorPages: [PageFile] = []
   private(set) var problems: [ConfigurationProblem] = []
   /// Whether the folder exists and can be listed.
   private(set) var isFolderThere = true
 
-  /// Reads the Lua files of the folder, the `.lua` files of `policies/`, `flows/`, `tests/` and `shared/`, and all of
-  /// `pages/`.
+  /// Reads the Lua files of the folder, the `.lua` files of `policies/`, `flows/`, `tests/` and `shared/`, all of
+  /// `pages/`, and the templates in its folders.
   /// Skips hidden files.
   init(folder: String) {
     if let message = Self.problem(ofFolder: folder) {
@@ -75,13 +77,18 @@ struct ConfigurationFiles: Sendable {
           ConfigurationProblem(location: SourceLocation(file: name, line: 0), path: "", message: failure.message))
       }
     }
-    for name in Self.pageNames(in: folder, problem: { problems.append($0) }).prefix(Self.maxFiles) {
+    pages = readPages(Self.pageNames(in: folder, problem: { problems.append($0) }), in: folder)
+    errorPages = readPages(Self.errorPageNames(in: folder), in: folder)
+  }
+
+  private mutating func readPages(_ names: [String], in folder: String) -> [PageFile] {
+    names.prefix(Self.maxFiles).compactMap { name in
       switch Self.read(folder + "/" + name) {
-      case .success(let bytes):
-        pages.append(PageFile(name: String(name.dropFirst(Self.pageFolder.count + 1)), bytes: bytes))
+      case .success(let bytes): return PageFile(name: String(name.dropFirst(Self.pageFolder.count + 1)), bytes: bytes)
       case .failure(let failure):
         problems.append(
           ConfigurationProblem(location: SourceLocation(file: name, line: 0), path: "", message: failure.message))
+        return nil
       }
     }
   }
@@ -94,8 +101,8 @@ struct ConfigurationFiles: Sendable {
     var hash = SHA256()
     let programs = programs.map { ("exec \($0.name)", Array($0.digest.utf8)) }
     let others = named.map { ("file \($0.name)", $0.bytes) }
-    for (name, bytes) in files.map({ ($0.name, content($0)) }) + pages.map({ ($0.path, $0.bytes) }) + programs + others
-    {
+    let pages = (pages + errorPages).map { ($0.path, $0.bytes) }
+    for (name, bytes) in files.map({ ($0.name, content($0)) }) + pages + programs + others {
       for part in [Array(name.utf8), bytes] {
         withUnsafeBytes(of: UInt64(part.count).bigEndian) { hash.update(bufferPointer: $0) }
         hash.update(data: part)
@@ -145,6 +152,16 @@ struct ConfigurationFiles: Sendable {
     return list(folder + "/" + pageFolder).filter { !isFolder("\(folder)/\(pageFolder)/\($0)") }.sorted().map {
       "\(pageFolder)/\($0)"
     }
+  }
+
+  /// The templates in folders below `pages/`, sorted, with their folders.
+  static func errorPageNames(in folder: String) -> [String] {
+    let pages = "\(folder)/\(pageFolder)"
+    return list(pages).filter { isFolder("\(pages)/\($0)") }.flatMap { inner in
+      list("\(pages)/\(inner)").filter { $0.hasSuffix(".mustache") && !isFolder("\(pages)/\(inner)/\($0)") }.map {
+        "\(pageFolder)/\(inner)/\($0)"
+      }
+    }.sorted()
   }
 
   private static func isFolder(_ path: String) -> Bool {

@@ -17,9 +17,9 @@ struct FolderSignature: Sendable, Equatable {
 
   /// - Parameter also: absolute paths of other files that the folder names, such as programs and secrets.
   init(folder: String, also: [String] = []) {
-    let named = (ConfigurationFiles.names(in: folder) + ConfigurationFiles.pageNames(in: folder)).map {
-      ($0, folder + "/" + $0)
-    }
+    let named =
+      (ConfigurationFiles.names(in: folder) + ConfigurationFiles.pageNames(in: folder)
+      + ConfigurationFiles.errorPageNames(in: folder)).map { ($0, folder + "/" + $0) }
     entries = (named + Set(also).sorted().map { ($0, $0) }).map { name, path in
       var status = stat()
       // Follows links: a mounted configuration is often switched by replacing one link.

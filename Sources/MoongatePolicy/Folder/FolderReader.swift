@@ -62,6 +62,7 @@ struct FolderReader {
     readGuarantees()
     if problems.all.isEmpty { warnOfUnreachableApps() }
     let cases = readCases()
+    checkErrorPages()
     reportUnread()
     checkAcrossFiles()
     guard problems.all.isEmpty, let gateway, let generation = generation(gateway) else { return nil }
@@ -201,13 +202,15 @@ struct FolderReader {
   /// - Returns: nil if one of these checks found a problem.
   private func generation(_ gateway: GatewaySettings) -> Generation? {
     let configured = Set(gateway.providers.keys)
+    let errorPages = Set(routes.compactMap(\.errorPages))
     var generation = Generation(
       id: files.digest, changeMark: files.changeMark, gateway: gateway, routes: RouteTable(routes: routes),
       flows: flows, closedRegistrations: closedRegistrations,
       policies: policies.filter { configured.contains($0.key) },
       tokenPolicy: tokenPolicy ?? .tokens,
-      accounts: accounts, apps: apps, guarantees: guarantees, pages: files.pages, warnings: [], functions: functions,
-      sources: lua.sources, shared: lua.shared,
+      accounts: accounts, apps: apps, guarantees: guarantees,
+      pages: files.pages + files.errorPages.filter { errorPages.contains($0.folder) }, warnings: [],
+      functions: functions, sources: lua.sources, shared: lua.shared,
       providers: configured,
       declaredFacts: catalog.facts, secretFiles: secrets.files.secrets, pads: catalog.pads.intersection(configured),
       identityProvers: IdentityProvers(catalog.descriptors))
