@@ -8,7 +8,7 @@ SHELL := /bin/bash
 .ONESHELL:
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: prove cluster check-guide check-removal bench-hash bench-policy bench-exec fuzz fuzz-passkey fuzz-http2 fuzz-slice help deps test-deps build moongate programs build-tests run test venv \
+.PHONY: prove cluster check-guide check-removal bench-hash bench-policy bench-exec fuzz fuzz-passkey fuzz-http2 fuzz-paths fuzz-slice help deps test-deps build moongate programs build-tests run test venv \
   test-fast soak reference unit-test unit-test-beside unit-test-alone end-to-end end-to-end-beside end-to-end-alone bench format lint lint-changed clean screenshots pictures looks
 
 CONFIGURATION ?= debug
@@ -277,6 +277,11 @@ fuzz-passkey: deps
 fuzz-http2: test-deps $(VENV)/ready
 	@export MOONGATE_BIN=$$($(SWIFT_BUILD) --show-bin-path) HTTP2_FUZZ_STREAMS=100000 HTTP2_FUZZ_SECONDS=$(or $(HTTP2_FUZZ_SECONDS),1800)
 	HTTP2_FUZZ_SEED=$${HTTP2_FUZZ_SEED:-$$RANDOM} $(PYTEST) Tests/EndToEnd/test_http2_fuzz.py -q -s -k random_frames
+
+# A million random paths on random routes, compared with an oracle; the unit tests run a slice. Needs a build of the tests
+# first.
+fuzz-paths:
+	@MOONGATE_PATHS=$(or $(FUZZ_PATHS),1000000) MOONGATE_PATHS_SEED=$(FUZZ_SEED) $(BIN)/moongatePackageTests.xctest --testing-library swift-testing --filter PathConfusionTests
 
 # The part of `fuzz` in `make test`.
 fuzz-slice: deps $(FUZZ_BIN)

@@ -163,7 +163,7 @@ let package = Package(
     .target(name: "CArgon2", linkerSettings: [.linkedLibrary("argon2"), .linkedLibrary("crypt")]),
     .target(name: "CLua", linkerSettings: [.linkedLibrary("lua5.4")]),
     .target(
-      name: "MoongatePolicy", dependencies: ["MoongateSDK", "MoongateCore", "CLua", "CLinux", crypto, logging],
+      name: "MoongatePolicy", dependencies: ["MoongateSDK", "MoongateCore", "CLua", "CLinux", nioSSL, crypto, logging],
       exclude: ["README.md"], swiftSettings: busy),
     .target(
       name: "CPostgres", linkerSettings: [.linkedLibrary("pq"), .linkedLibrary("ssl"), .linkedLibrary("crypto")]),

@@ -98,14 +98,23 @@ def _system(name):
     return shutil.which(name, path=f"{os.environ['PATH']}:/usr/sbin:/usr/local/sbin")
 
 
+def printed_files(text):
+    """The files of a configuration that `moongate proxy` printed: the first line of each names it."""
+    starts = [*re.finditer(r"^(?:#|--) (nginx\.conf|traefik\.yml|moongate\.yml|Caddyfile|envoy\.yaml|haproxy\.cfg|moongate\.lua)\b.*$", text, re.M)]
+    ends = [start.start() for start in starts[1:]] + [len(text)]
+    return {start[1]: text[start.start() : end] for start, end in zip(starts, ends)}
+
+
 class FrontProxy:
     """A proxy in front of a gateway and a service."""
 
     NAMES = ("nginx", "traefik", "caddy", "envoy", "haproxy")
 
-    def __init__(self, name, folder, port, gateway, service, closed=None):
+    def __init__(self, name, folder, port, gateway, service, closed=None, printed=None):
         """With `closed`, the page's configuration is copied for two hosts: requests for CLOSED go to the service at
-        that port, and requests for OPEN to the other one."""
+        that port, and requests for OPEN to the other one. `printed` is what `moongate proxy` printed, in place of the
+        page's configuration."""
+        self.printed = printed and printed_files(printed)
         self.name, self.folder, self.port = name, folder, port
         self.places = {"8000": port, "8080": gateway, "3000": service}
         self.closed = closed
@@ -114,7 +123,7 @@ class FrontProxy:
 
     def _write(self, name, text=None):
         """The block of the page, at the places of this test."""
-        text = block(name) if text is None else text
+        text = self._text(name) if text is None else text
         if self.closed:
             text = TWO_HOSTS.get(name, lambda text, _: text)(text, f"127.0.0.1:{self.closed}")
         text = re.sub(r"/etc/\w+/", f"{self.folder}/", text)
@@ -123,9 +132,12 @@ class FrontProxy:
         file.write_text(text)
         return file
 
+    def _text(self, name):
+        return self.printed[name] if self.printed else block(name)
+
     def _nginx(self):
         user = "user root;" if os.geteuid() == 0 else ""
-        self._write("nginx.conf", NGINX.format(user=user, text=block("nginx.conf")))
+        self._write("nginx.conf", NGINX.format(user=user, text=self._text("nginx.conf")))
         return _system("nginx"), "-p", self.folder, "-c", "nginx.conf", "-e", "stderr"
 
     def _traefik(self):
@@ -152,7 +164,7 @@ class FrontProxy:
         self._write("moongate.lua")
         self.statistics = free_port()
         listen = f"listen statistics\n  bind 127.0.0.1:{self.statistics}\n  stats enable\n  stats uri /\n"
-        return _system("haproxy"), "-db", "-f", self._write("haproxy.cfg", block("haproxy.cfg") + listen)
+        return _system("haproxy"), "-db", "-f", self._write("haproxy.cfg", self._text("haproxy.cfg") + listen)
 
     def wait(self):
         def listens():

@@ -239,10 +239,10 @@ class Fronts:
         # Passkeys require https.
         gateway.edit("gateway.lua", lambda text: re.sub(r"    passkey = .*\n", "", text))
         gateway.edit("routes.lua", lambda _: routes(1))
-        proxy = FrontProxy(name, self.folder / name, port, gateway.ports[0], self.service.port)
         gateway.demo = self.service
         gateway.start()
-        return gateway, proxy.wait()
+        # After the gateway, because HAProxy takes a server out whose first check fails.
+        return gateway, FrontProxy(name, self.folder / name, port, gateway.ports[0], self.service.port).wait()
 
 
 @pytest.fixture(scope="module")

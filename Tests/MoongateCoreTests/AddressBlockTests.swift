@@ -14,4 +14,14 @@ import Testing
       ClientAddress(bytes: [UInt8](repeating: 0, count: 10) + [0xff, 0xff, 10, 1, 2, 3]))
     #expect(client.isIn(try #require(AddressBlock("::ffff:10.0.0.0/104"))))
   }
+
+  /// Attack: a trusted block that contains machines of others, which could then claim any address.
+  @Test(arguments: [
+    ("0.0.0.0/0", true), ("64.0.0.0/2", true), ("10.0.0.0/7", true), ("10.0.0.0/8", false), ("192.0.2.7", false),
+    ("::/0", true), ("2000::/3", true), ("2001:db8::/31", true), ("2001:db8::/32", false), ("::1", false),
+    ("fc00::/7", false), ("fd00::/8", false), ("fc00::/6", true),
+  ])
+  func blockThatIsLargerThanAPrivateNetworkIsWide(text: String, isWide: Bool) throws {
+    #expect(try #require(AddressBlock(text)).isWide == isWide)
+  }
 }

@@ -59,4 +59,48 @@ import Testing
     #expect(Self.targets.accept("/" + String(repeating: "a", count: RedirectTargets.longest - 1)) != nil)
     #expect(Self.targets.accept("/" + String(repeating: "a", count: RedirectTargets.longest)) == nil)
   }
+
+  // MARK: routes with `encoded`
+
+  /// `/names/*` takes `%2F` at our own host, and everything at another host; `/names/x/**` is closed.
+  private static let encoded: RedirectTargets = {
+    var own = Route.matching("/names/*", host: "auth.good.com")
+    own.encoded = .slash
+    var other = Route.matching("/**", host: "wallet.good.com")
+    other.encoded = .all
+    var dev = Route.matching("/**", host: "dev.good.com")
+    dev.encoded = .all
+    return RedirectTargets(
+      publicURL: PublicURL(isSecure: true, host: "auth.good.com", port: 443), redirectHosts: ["dev.good.com:8443"],
+      routes: RouteTable(routes: [Route.matching("/names/x/**"), own, other, dev]))
+  }()
+
+  /// A path that a route takes comes back byte for byte.
+  @Test(arguments: [
+    "/names/@scope%2fname", "/names/%2F?x=//evil#y", "https://auth.good.com/names/a%2Fb",
+    "https://wallet.good.com/a%2Fb//c%5Cd?q", "HTTPS://Wallet.good.com:443/a//b", "https://dev.good.com:8443/a%5cb",
+    "http://dev.good.com:8443/web/http://example.com//x", "/home", "https://wallet.good.com/pay",
+  ])
+  func pathOfARouteIsAccepted(_ text: String) { #expect(Self.encoded.accept(text) == text) }
+
+  /// Attack: an open redirect through the bytes that some route takes.
+  @Test(arguments: [
+    "/names/a%5Cb", "/names//b", "/other/a%2Fb", "/names/a%2Fb/c", "/names/x%2Fb", "/names/a%2F..%2Fb",
+    "//evil.example", "//evil.example/names/a%2Fb", "/%2Fevil.example", "/%5Cevil.example", "///names/a%2Fb",
+    "https://wallet.good.com//evil.example", "https://wallet.good.com/a%2F../b", "https://wallet.good.com/\\evil",
+    "https://wallet.good.com:444/a%2Fb", "https://evil.example/a%2Fb", "https://wallet.good.com@evil.example/a%2Fb",
+    "https://dev.good.com:444/a%2Fb", "https://wallet.good.com/auth%2Flogin", "/names/a%2Fb\u{0}", "/names/a%2F%",
+  ])
+  func pathThatNoRouteTakesIsRefused(_ text: String) { #expect(Self.encoded.accept(text) == nil) }
+
+  /// A sign-in leads to a page by GET.
+  @Test func pathOfAnotherMethodIsRefused() {
+    var route = Route.matching("/**", methods: ["POST"])
+    route.encoded = .all
+    let targets = RedirectTargets(
+      publicURL: PublicURL(isSecure: true, host: "auth.good.com", port: 443), redirectHosts: [],
+      routes: RouteTable(routes: [route]))
+    #expect(targets.accept("/a%2Fb") == nil)
+    #expect(targets.accept("/a/b") != nil)
+  }
 }

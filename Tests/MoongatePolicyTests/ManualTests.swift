@@ -70,7 +70,11 @@ import Testing
 
   /// A folder with the example and the other files that stand under its heading.
   private static func folder(_ example: Example) throws -> TestFolder {
-    var files = ["tls/cert.pem": "x", "tls/key.pem": "x", credential: String(repeating: "k", count: 64)]
+    var files = [
+      "tls/cert.pem": "x", "tls/key.pem": "x", credential: String(repeating: "k", count: 64),
+      "tls/wiki-ca.pem": TestCertificates.authority, "tls/moongate.pem": TestCertificates.client,
+      serviceKey: TestCertificates.clientKey,
+    ]
     for other in examples where other.page == example.page && other.heading == example.heading {
       files[other.file] = other.text
     }
@@ -93,7 +97,7 @@ import Testing
     for secret in secrets { files[secret] = String(repeating: "s", count: 43) }
     let folder = try TestFolder(files, programs: ["sms_hub.py"])
     let isPrivate: [FileAttributeKey: Any] = [.posixPermissions: 0o600]
-    for file in [credential] + secrets {
+    for file in [credential, serviceKey] + secrets {
       try FileManager.default.setAttributes(isPrivate, ofItemAtPath: folder.scratch.path(file))
     }
     return folder
@@ -101,6 +105,9 @@ import Testing
 
   /// The credential that systemd would hand over, in the folder.
   private static let credential = "credentials/master.key"
+
+  /// The key that the gateway shows a service.
+  private static let serviceKey = "tls/moongate.key"
 
   /// A provider that no program has and the guide to fallback names.
   private static let messenger = ProviderName(test: "whatsapp_code")

@@ -264,7 +264,7 @@ import Testing
       "3: this route can never match: routes.lua:2 matches all its requests first"),
     Mistake(
       "routes.lua", routes("{ path = \"x\",\nto = \"127.0.0.1:3000\" },"), "2: routes[1].path: \"x\" must begin with /",
-      "3: routes[1].to: \"127.0.0.1:3000\" is not a valid upstream, such as \"http://127.0.0.1:3000\": scheme, host and port, without a path"
+      "3: routes[1].to: \"127.0.0.1:3000\" is not a valid upstream, such as \"http://127.0.0.1:3000\": http, https or h2c, a host, a port, and perhaps a path"
     ),
     Mistake(
       "routes.lua", routes("{ path = \"/x\", to = \"http://127.0.0.1:3000\",\nallow = true,\nflow = \"login\" },"),

@@ -409,6 +409,26 @@ import Testing
     #expect(finding.message == "A request to https://a.example arrives as one to http://a.example.")
   }
 
+  /// The connection comes from the client that the header of the PROXY protocol states.
+  @Test func aPROXYHeaderNamesTheClient() {
+    var settings = GatewaySettings.test(publicURL: PublicURL(isSecure: true, host: "a.example", port: 443))
+    settings.trustedProxies = ["10.0.0.1"].compactMap(AddressBlock.init)
+    settings.takesProxyProtocol = true
+    settings.listen = ListenAddress(host: "0.0.0.0", port: 443)
+    func finding(_ origin: String, _ forwardedFor: String = ForwardingProbe.claimed) -> Finding {
+      let report = ForwardingReport(
+        peer: "203.0.113.9", forwardedFor: [forwardedFor], client: "203.0.113.9", origin: origin)
+      return Judgement.proxies(settings, Judgement.Forwarding(report: report) { _ in false })
+    }
+    let good = finding("https://a.example")
+    #expect(good.state == .ok && good.message.contains("came from 203.0.113.9"))
+    let ended = finding("http://a.example")
+    #expect(ended.state == .failed && ended.fix?.contains("`tls`") == true, "the proxy ends TLS")
+    let other = finding("https://a.example", "\(ForwardingProbe.claimed), 203.0.113.7")
+    #expect(other.state == .failed && other.message.contains("trusted_proxies does not name"))
+    #expect(Judgement.proxies(settings).message.hasPrefix("A PROXY protocol header is trusted only from 10.0.0.1/32"))
+  }
+
   private func probe(_ routes: [(host: String?, path: [PathPattern.Segment], isOpen: Bool)]) -> HostProbe? {
     let all = routes.map { route in
       Route(

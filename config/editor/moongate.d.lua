@@ -33,6 +33,7 @@
 ---@field key? moongate.Secret the master key: file "data/master.key", env "MOONGATE_KEY" or credential "master.key" (default: file "data/master.key")
 ---@field region? string country of phone numbers without a country code, in two letters, such as "IN"
 ---@field trusted_proxies? string[] address blocks of the proxies whose X-Forwarded headers are trusted
+---@field proxy_protocol? boolean whether connections of trusted_proxies begin with a PROXY protocol header (default: false)
 ---@field redirect_hosts? string[] additional hosts that a sign-in may redirect to; codes of apps never go there
 ---@field cookie_domain? string domain of cookies, such as "example.com"; its subdomains share a sign-in
 ---@field domains? string[] the root domains that share one sign-in, such as { "example.com", "example.org" }
@@ -234,18 +235,33 @@
 ---@field host? string host that the route matches, such as "wallet.example.com"; without it, every host
 ---@field path string pattern of the paths that the route matches, such as "/pay/**"
 ---@field methods? string[] methods that the route matches, such as { "GET", "POST" }; without it, all methods
+---@field encoded? ("slash"|"backslash"|"empty")[] what the route passes on and others refuse: `slash` for %2F, `backslash` for %5C, `empty` for //
 ---@field to string|string[] upstream, such as "http://127.0.0.1:3000", or a list of upstreams
----@field allow? boolean true allows requests without a session (default: false)
+---@field strip? string the beginning of the path that is removed before it is sent on, such as "/wiki"
+---@field host_header? string the Host that the service receives: "keep" for the client's, "upstream" for the upstream's, or a name (default: "keep")
+---@field allow? boolean|moongate.RouteAllow true allows requests without a session, and { networks = { "10.0.0.0/8" } } those from these addresses (default: false)
 ---@field flow? string name of the flow that users without a session begin (default: "login")
 ---@field require? moongate.Requirement the requirements on the session
 ---@field tokens? boolean|moongate.RouteTokens the service and personal tokens that the route accepts: true, { "ci" } or { personal = true }
 ---@field decide? fun(f: moongate.RouteFacts): moongate.Decision function of facts that decides about each request
+---@field identity? moongate.RouteIdentity the headers that tell the service who the user is, as in { user = "X-WEBAUTH-USER" }
+---@field encoding? "utf-8"|"percent"|"rfc2047" how identity values that are not ASCII are written: as UTF-8, percent-encoded, or as encoded words (default: "utf-8")
+---@field bearer? string the app whose access token for the user the service receives as Authorization: Bearer, such as "reports"
+---@field balance? "first"|"round_robin"|"least_busy"|"sticky" which of several upstreams a request tries first: `first` in their order, `round_robin` in turn, `least_busy`, or `sticky` for the same one for each account (default: "first")
+---@field retry? moongate.RouteRetry when an idempotent request is sent again, as in { on = { "connect", "503" }, times = 2 }
+---@field health? moongate.RouteHealth the request that finds out whether an upstream works, as in { path = "/healthz", every = "10s" }
+---@field http2? boolean whether an https:// upstream is spoken to by HTTP/2 (default: false)
+---@field upstream_tls? moongate.UpstreamTLS the certificates between the gateway and an https:// upstream, as in { ca = "tls/ca.pem" }
 ---@field timeout? moongate.Duration how long an upstream may send nothing, such as "30s" (default: "30s")
 ---@field websocket? boolean whether requests may upgrade to WebSocket (default: false)
 ---@field service_worker? boolean whether a service worker may control the whole host of public_url, with the sign-in pages (default: false)
 ---@field headers? table<string, string> request headers to set for the upstream, as in { ["X-Tenant"] = "demo" }
+---@field response_headers? table<string, string|false> headers of the service's responses to set, or to remove with false, as in { ["Server"] = false }
 ---@field body? string maximum size of a request body, such as "64MiB"
 ---@field body_rate? string|false the minimum size of a request body in each window, such as "1KiB/10s", or false
+---@field rate? moongate.RouteRate how many requests the route accepts, as in { "100/s", per = "account" }
+---@field frames? string[] the origins of other sites that may show the route in a frame, as in { "https://portal.example.com" }
+---@field error_pages? string the folder below pages/ with the templates of refusals on this route, such as "errors"
 
 ---The tokens that a route accepts: service tokens by name, and personal tokens.
 ---@class (exact) moongate.RouteTokens
@@ -258,6 +274,51 @@
 ---@field passed? string provider that the session must have passed
 ---@field within? moongate.Duration maximum time since the provider was passed, such as "15m"
 ---@field email_verified? boolean whether the account must have a verified email address
+
+---The client addresses for which a route is open. All others sign in.
+---@class (exact) moongate.RouteAllow
+---@field networks string[] a list of address blocks, such as { "10.0.0.0/8" }
+
+---How a service learns who the user is. A name replaces the usual header, and is removed from what clients send, on every route.
+---@class (exact) moongate.RouteIdentity
+---@field user? string|moongate.IdentityHeader the header with the id of the account, instead of Remote-User
+---@field email? string|moongate.IdentityHeader the header with the verified email address, instead of Remote-Email
+---@field phone? string|moongate.IdentityHeader the header with the verified phone number, instead of Remote-Phone
+---@field name? string|moongate.IdentityHeader the header with the full name, instead of Remote-Name
+---@field groups? string|moongate.IdentityHeader the header with the groups, instead of Remote-Groups
+---@field basic? moongate.IdentityBasic HTTP Basic for services that know nothing else, as in { user = "{email}", password = file "wiki.secret" }
+
+---A header with a value of your own, as in { "X-User", value = "{email}" }.
+---@class (exact) moongate.IdentityHeader
+---@field [integer] string the name of the header
+---@field value? string a text with {id}, {email}, {phone}, {name}, {username}, {first_name}, {last_name}, {groups} or {claim.NAME}
+
+---The user and the password that the service receives as Authorization: Basic, for every session.
+---@class (exact) moongate.IdentityBasic
+---@field user string a text with {id}, {email} and the other parts of `value`, such as "{email}"
+---@field password moongate.Secret the password, as in file "wiki.secret"
+
+---When a request is sent again: to the next upstream, if there are several. Only for idempotent methods, such as GET and PUT.
+---@class (exact) moongate.RouteRetry
+---@field on ("connect"|"500"|"502"|"503"|"504")[] the failures: `connect` for no connection or no response, and the statuses `500`, `502`, `503` and `504`
+---@field times? integer the number of further attempts, from 1 to 5 (default: 1)
+
+---The request that finds out whether an upstream works.
+---@class (exact) moongate.RouteHealth
+---@field path string a path that a working upstream answers with 200 to 399, such as "/healthz"
+---@field every? moongate.Duration the time between two requests, such as "10s" (default: "10s")
+
+---The number of requests that a route accepts, as in { "100/s", per = "account" }.
+---@class (exact) moongate.RouteRate
+---@field [integer] string the rate, such as "100/s" or "1000/10m"
+---@field per? "account"|"ip"|"token"|"global" what is counted separately: each account, client address or token, or all requests together (default: "account")
+
+---The certificates between the gateway and a service.
+---@class (exact) moongate.UpstreamTLS
+---@field ca? string the PEM file of the authorities that the service's certificate must come from, instead of the system's
+---@field cert? string the PEM file of the certificate that the gateway shows, with its chain
+---@field key? moongate.Secret the private key of `cert` in PEM, as in file "tls/client.key"
+---@field name? string the name that the service's certificate must have, instead of the upstream's host
 
 ---Rules for all accounts and sessions, independent of the flow.
 ---@class (exact) moongate.Accounts

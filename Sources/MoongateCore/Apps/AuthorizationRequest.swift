@@ -87,6 +87,9 @@ package struct AuthorizationCode: Codable, Sendable, Equatable {
 
 /// What the tokens of an authorization say about the sign-in.
 package struct AppSignIn: Codable, Sendable, Equatable {
+  /// The maximum length of `userAgent`, in Unicode scalars.
+  static let longestUserAgent = 256
+
   package let nonce: String?
   package let authTime: Timestamp
   /// The authentication assurance level that tokens state: 1 or 2.

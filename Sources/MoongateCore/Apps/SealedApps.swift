@@ -91,6 +91,14 @@ extension KeyRing {
   }
 }
 
+extension KeyRing {
+  /// The ID of the grant of a service's token.
+  func sealed(_ grant: ServiceGrant) throws -> String { try sealing(grant, for: "grant of a service") }
+
+  /// - Returns: nil if the text is the ID of another grant, or not ours.
+  func serviceGrant(_ id: String) -> ServiceGrant? { opening(id, for: "grant of a service") }
+}
+
 /// A refresh token: the ID of its grant, a secret, and an authentication code of both. The code tells a token that was
 /// replaced long ago from one that never was ours, without any old hash being stored.
 ///

@@ -19,7 +19,7 @@ extension Apps {
     guard let content = await content(of: token, call), now < content.expiresAt else {
       throw Self.invalidToken("The access token is invalid or has expired.")
     }
-    let live = try await asking { () async throws(StoreFault) in try await store.appGrant(content.grant, at: now) }
+    let live = try await liveGrant(of: content, at: now)
     // Attack: the token of an app that the operator has removed.
     guard let live, live.grant.isOpen(at: now), let app = call.generation.apps[live.grant.app] else {
       throw Self.invalidToken("The authorization has ended.")

@@ -158,6 +158,8 @@ extension AppSignIn {
       nonce: nonce, authTime: session.session.authenticatedAt, aal: level ?? session.session.assuranceLevel,
       amr: apps.methods(of: last, call), passed: last)
     address = call.client.address.bytes
-    userAgent = call.client.userAgent.map { String(String.UnicodeScalarView($0.unicodeScalars.prefix(256))) }
+    userAgent = call.client.userAgent.map {
+      String(String.UnicodeScalarView($0.unicodeScalars.prefix(Self.longestUserAgent)))
+    }
   }
 }

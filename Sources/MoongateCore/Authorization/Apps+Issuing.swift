@@ -6,6 +6,8 @@ struct TokenIssue {
   let scopes: [String]
   /// Whether these are the first tokens of the grant. Only they have the `nonce` of the request.
   let isFirst: Bool
+  /// When the access token expires at the latest; nil: after the lifetime that the app has.
+  var latestEnd: Timestamp?
 }
 
 extension Apps {
@@ -39,11 +41,12 @@ extension Apps {
     }
   }
 
-  private func accessToken(
+  func accessToken(
     of grant: AppGrant, _ issue: TokenIssue, _ claims: [AppClaim], _ app: App, _ call: AppCall
   ) async throws -> SecretText {
     let now = clock.now()
-    let end = now + app.lifetimes.accessToken
+    let ordinaryEnd = now + app.lifetimes.accessToken
+    let end = issue.latestEnd.map { min($0, ordinaryEnd) } ?? ordinaryEnd
     guard case .jwt(let audience) = app.accessToken else {
       return try keys.accessToken(
         AccessTokenContent(grant: grant.id, issuedAt: now, expiresAt: end, scopes: issue.scopes))

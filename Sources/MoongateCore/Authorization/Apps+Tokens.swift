@@ -38,10 +38,7 @@ extension Apps {
     -> AppTokens
   {
     let now = clock.now()
-    let account = try await asking { () async throws(StoreFault) in try await store.account(code.account) }
-    let session = try await asking { () async throws(StoreFault) in
-      try await store.sessions(of: code.account).first { $0.id == code.session }
-    }
+    let (account, session) = try await found(code.account, session: code.session, at: now)
     let scopes = app.permitted(code.grant.scopes)
     let refresh = app.grants.contains(.refreshToken) ? RefreshToken(of: code.grantID, keys, random) : nil
     let lifetime = refresh == nil ? app.lifetimes.accessToken : app.lifetimes.refreshToken
@@ -50,8 +47,7 @@ extension Apps {
       sid: app.sessionName(code.session, keys: keys), epoch: code.epoch, isOffline: scopes.contains(AppScope.offline),
       scopes: scopes, signIn: code.signIn, createdAt: code.issuedAt, usedAt: now, refresh: refresh?.hash,
       expiresAt: now + lifetime)
-    let live = LiveAppGrant(
-      grant: grant, account: account, session: session.flatMap { now < $0.deadline ? $0 : nil })
+    let live = LiveAppGrant(grant: grant, account: account, session: session)
     // Attack: a sign-out between the authorization and the redemption, also of an authorization for offline access.
     guard live.session != nil else { throw Self.invalid("The session has ended.") }
     try demandLive(live, app, call)

@@ -24,6 +24,9 @@ package struct GatewaySettings: Sendable {
   package var region: String
   /// The proxies whose `X-Forwarded-*` headers are trusted.
   package var trustedProxies: [AddressBlock]
+  /// `proxy_protocol`: whether connections of `trustedProxies` begin with a PROXY protocol header, version 1 or 2. Not
+  /// without `trustedProxies`.
+  package var takesProxyProtocol = false
   /// Further hosts that `return_to` may lead to: `host` or `host:port`, in lower case.
   package var redirectHosts: [String]
   /// The domain whose subdomains share one session: `cookie_domain`, or the one of `domains` that `publicURL` belongs

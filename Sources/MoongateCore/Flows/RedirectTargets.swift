@@ -13,6 +13,10 @@ package struct RedirectTargets: Sendable {
   /// The allowed origins (`scheme://authority`), normalised for comparison: lower case, without the scheme's default
   /// port.
   private let origins: Set<String>
+  /// The host of our own paths.
+  private let home: String
+  /// nil if no route has `encoded`, so that all targets are plain.
+  private let routes: RouteTable?
 
   package init(publicURL: PublicURL, redirectHosts: [String], routes: RouteTable) {
     var origins: Set<String> = []
@@ -25,6 +29,8 @@ package struct RedirectTargets: Sendable {
       origins.insert(PublicURL(isSecure: publicURL.isSecure, host: host, port: publicURL.port).description)
     }
     self.origins = origins
+    home = publicURL.host
+    self.routes = routes.routes.contains { !$0.encoded.isEmpty } ? routes : nil
   }
 
   /// The allowed origins other than our own paths, sorted. A page's `form-action` must include them.
@@ -36,7 +42,7 @@ package struct RedirectTargets: Sendable {
     guard let text, text.utf8.count <= Self.longest,
       text.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7f && $0 != UInt8(ascii: "\\") })
     else { return nil }
-    if text.hasPrefix("/") { return Self.isPlainPath(text[...]) ? text : nil }
+    if text.hasPrefix("/") { return isPath(text[...], at: home) ? text : nil }
     guard let separator = text.firstRange(of: "://") else { return nil }
     let scheme = text[..<separator.lowerBound].lowercased()
     guard scheme == "http" || scheme == "https" else { return nil }
@@ -44,7 +50,17 @@ package struct RedirectTargets: Sendable {
     let end = rest.firstIndex { $0 == "/" || $0 == "?" || $0 == "#" } ?? rest.endIndex
     // The comparison is exact, so userinfo, an empty host, a trailing dot or another port never matches.
     guard origins.contains(Self.origin(scheme: scheme, authority: rest[..<end].lowercased())) else { return nil }
-    return rest[end...].hasPrefix("/") && !Self.isPlainPath(rest[end...]) ? nil : text
+    guard rest[end...].hasPrefix("/") else { return text }
+    return isPath(rest[end...], at: HostName(String(rest[..<end]))?.name) ? text : nil
+  }
+
+  /// Whether the path is plain, or one that a route of the host takes (`Route.encoded`).
+  private func isPath(_ text: Substring, at host: String?) -> Bool {
+    if Self.isPlainPath(text) { return true }
+    guard let routes, let host else { return false }
+    let path = String(text.prefix { $0 != "?" && $0 != "#" })
+    if case .route = RouteMatcher(routes).find(path, host: host, method: "GET") { return true }
+    return false
   }
 
   /// The origin without the scheme's default port or an empty one.

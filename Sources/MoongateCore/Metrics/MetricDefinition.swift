@@ -201,6 +201,16 @@ extension MetricDefinition {
     "moongate_upstream_errors_total", .counter, labels: ["route", "cause"],
     "Requests without a complete response from an upstream, by route and cause: unreachable, timeout, closed, unreadable, cut (closed within the response), or silent (nothing more of the response came)."
   )
+  package static let upstreamHealthChecksTotal = MetricDefinition(
+    "moongate_upstream_health_checks_total", .counter, labels: ["upstream", "outcome"],
+    "Health checks of upstreams by outcome: passed or failed.")
+  package static let upstreamHealthy = MetricDefinition(
+    "moongate_upstream_healthy", .gauge, labels: ["upstream"],
+    "1 while an upstream passes its health checks, else 0; only upstreams of routes with health.")
+  package static let upstreamRetriesTotal = MetricDefinition(
+    "moongate_upstream_retries_total", .counter, labels: ["upstream", "cause"],
+    "Failed attempts at an upstream after which the request was sent again, there or to another one, by cause: unreachable, timeout, closed, or status (a status that retry names)."
+  )
   package static let upstreamReusesTotal = MetricDefinition(
     "moongate_upstream_reuses_total", .counter, labels: ["upstream"],
     "Requests sent on an existing upstream connection.")
@@ -227,7 +237,8 @@ extension MetricDefinition {
     .storeBytes, .storeConnections, .storeConnectsFailedTotal, .storeConnectsTotal, .storeFaultsTotal,
     .storeNotificationsTotal, .storeRoundTripsTotal, .storeStatementsTotal, .storeTransactionSeconds,
     .storeTransactionsTotal, .storeWaiting, .tlsHandshakesFailedTotal, .traceSpansTotal, .tunnels, .upstreamConnections,
-    .upstreamConnectionsFailedTotal, .upstreamConnectionsOpenedTotal, .upstreamErrorsTotal, .upstreamReusesTotal,
+    .upstreamConnectionsFailedTotal, .upstreamConnectionsOpenedTotal, .upstreamErrorsTotal,
+    .upstreamHealthChecksTotal, .upstreamHealthy, .upstreamRetriesTotal, .upstreamReusesTotal,
     .processCpuSecondsTotal, .processOpenFds, .processResidentMemoryBytes, .processStartTimeSeconds,
   ]
 }

@@ -20,14 +20,17 @@ extension RouteTable {
       guard let target = WebAddress(address) else { return [] }
       (host, path) = (target.origin.host, target.tail)
     }
-    var raw = Array(path.prefix { $0 != "?" && $0 != "#" }.utf8)
-    if raw.isEmpty { raw = [UInt8(ascii: "/")] }
-    guard let judged = RequestPath(raw.span) else { return [] }
-    let decoded = judged.decoded ?? raw
-    if decoded.starts(with: Self.own), decoded.count == Self.own.count || decoded[Self.own.count] == raw[0] {
+    let raw = String(path.prefix { $0 != "?" && $0 != "#" })
+    guard !Self.isOwn(raw), case .route(let index) = RouteMatcher(self).find(raw, host: host, method: "GET") else {
       return []
     }
-    let method = Array("GET".utf8)
-    return RouteMatcher(self).match(host: host, path: decoded.span, method: method.span).map { routes[$0].frames } ?? []
+    return routes[index].frames
+  }
+
+  /// Whether the gateway itself serves the path, which a route may match all the same.
+  private static func isOwn(_ raw: String) -> Bool {
+    let bytes = Array(raw.utf8)
+    let decoded = RequestPath(bytes.span, taking: .all)?.decoded ?? bytes
+    return decoded.starts(with: own) && (decoded.count == own.count || decoded[own.count] == UInt8(ascii: "/"))
   }
 }

@@ -26,7 +26,8 @@ package enum ReservedHeaders {
   /// Whether a service may treat the name as the same as `known`, which is folded already.
   package static func equal(_ known: StaticString, _ name: String) -> Bool { known.description == folded(name) }
 
-  private static func folded(_ name: String) -> String {
+  /// The name as careless services read it: lower case, with `-` for every byte that is not a letter or digit.
+  package static func folded(_ name: String) -> String {
     let bytes = name.utf8.map { byte in
       let lower = (0x41...0x5a).contains(byte) ? byte | 0x20 : byte
       return (0x30...0x39).contains(lower) || (0x61...0x7a).contains(lower) ? lower : UInt8(ascii: "-")

@@ -44,7 +44,8 @@ package struct Route: Sendable {
   package var bearer: String?
   /// `response_headers`: headers to set on the service's responses; nil: to remove. They replace the service's.
   package var responseHeaders: [(name: String, value: String?)] = []
-  /// `retry`: when a request is sent again; nil: only as long as the service cannot have seen it.
+  /// `retry`: when a request is sent again; nil: if the service cannot have seen it, or it is a GET, HEAD or OPTIONS
+  /// without a body.
   package var retry: RetryRule?
   package var balance = UpstreamBalance.first
   package var health: HealthCheck?

@@ -8,9 +8,17 @@ package struct RouteMatcher: Sendable {
     let methods: Set<[UInt8]>?
   }
 
+  let routes: [Route]
+  /// The bytes that at least one route takes (`Route.encoded`). Other paths with such bytes are refused at once.
+  package let encoded: EncodedPathBytes
+  /// The patterns for paths with such bytes; empty if no route takes any.
+  let automata: [PatternAutomaton]
   private let entries: [Entry]
 
   package init(_ table: RouteTable) {
+    routes = table.routes
+    encoded = table.routes.reduce(into: []) { $0.formUnion($1.encoded) }
+    automata = encoded.isEmpty ? [] : table.routes.map { PatternAutomaton($0.path) }
     entries = table.routes.map { route in
       var methods = route.methods
       // RFC 9110 section 9.3.2: HEAD is GET without the content.
@@ -28,17 +36,23 @@ package struct RouteMatcher: Sendable {
   /// - Returns: the index of the route in the table; nil if none matches.
   package func match(host: String, path: Span<UInt8>, method: Span<UInt8>) -> Int? {
     for index in entries.indices {
-      let entry = entries[index]
-      if let wanted = entry.host, host != wanted { continue }
-      guard entry.path.matches(path) else { continue }
-      if let methods = entry.methods {
-        var name: [UInt8] = []
-        for position in 0..<method.count { name.append(method[position]) }
-        guard methods.contains(name) else { continue }
-      }
+      if let wanted = entries[index].host, host != wanted { continue }
+      guard entries[index].path.matches(path), takes(method, entries[index]) else { continue }
       return index
     }
     return nil
+  }
+
+  /// Whether the route accepts the host and the method.
+  func accepts(_ index: Int, host: String, method: Span<UInt8>) -> Bool {
+    (entries[index].host ?? host) == host && takes(method, entries[index])
+  }
+
+  private func takes(_ method: Span<UInt8>, _ entry: Entry) -> Bool {
+    guard let methods = entry.methods else { return true }
+    var name: [UInt8] = []
+    for position in 0..<method.count { name.append(method[position]) }
+    return methods.contains(name)
   }
 }
 

@@ -223,14 +223,12 @@ final class ShadowSide {
   // MARK: Requests
 
   private func answer(_ request: ObservedRequest, at now: Timestamp) -> ShadowAnswer {
-    let raw = Array(request.facts.path.utf8)
-    guard let path = RequestPath(raw.span) else { return ShadowAnswer(RefusalCode.badRequest.name) }
-    let plain = path.decoded ?? raw
-    let method = Array(request.facts.method.utf8)
-    guard let index = matcher.match(host: request.facts.host, path: plain.span, method: method.span) else {
-      return ShadowAnswer(RefusalCode.noRoute.name, at: SourceLocation(file: "routes.lua", line: 0))
+    let route: Route
+    switch matcher.find(request.facts.path, host: request.facts.host, method: request.facts.method) {
+    case .route(let index): route = generation.routes.routes[index]
+    case .refused: return ShadowAnswer(RefusalCode.badRequest.name)
+    case .none: return ShadowAnswer(RefusalCode.noRoute.name, at: SourceLocation(file: "routes.lua", line: 0))
     }
-    let route = generation.routes.routes[index]
     var decided: SourceLocation?
     let verdict = route.verdict(request.session, entitlements(of: request.session), at: now) {
       function, session, entitlements in

@@ -36,6 +36,13 @@ package struct AddressBlock: Sendable, Hashable, CustomStringConvertible {
     self.init(network: bytes.enumerated().map { ClientAddress.kept($1, at: $0, of: prefix) }, prefix: prefix)
   }
 
+  /// Whether the block is larger than a private network, so that machines of others are in it: wider than /8 of IPv4,
+  /// or than /32 of IPv6 outside of the unique local addresses (RFC 4193).
+  package var isWide: Bool {
+    let isUniqueLocal = network.count == 16 && prefix >= 7 && network[0] & 0xfe == 0xfc
+    return prefix < (network.count == 4 ? 8 : 32) && !isUniqueLocal
+  }
+
   /// The CIDR notation, `10.0.0.0/8`.
   package var description: String { "\(ClientAddress.text(network))/\(prefix)" }
 }

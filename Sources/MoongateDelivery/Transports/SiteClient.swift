@@ -79,7 +79,7 @@ package final class SiteClient: WebClient {
   }
 
   /// The reason of a failed connection in a few words, such as "Connection refused".
-  private static func reason(for error: any Error) -> String {
+  package static func reason(for error: any Error) -> String {
     var cause = error
     if let error = error as? NIOConnectionError {
       guard let failure = error.connectionErrors.first else { return "the host name has no address" }

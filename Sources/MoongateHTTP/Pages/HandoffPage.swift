@@ -63,12 +63,11 @@ struct HandoffPage: Sendable {
   /// Gives the browser a nonce, unless it has one. Several tabs that open at once share it.
   private func begin(at origin: String, _ query: FormFields, _ exchange: Exchange) -> Response {
     let nonce = exchange.credentials.browser ?? SecretText(Base64URL.encode(driver.random.bytes(32)))
-    let asked = exchange.targets.accept(query["return_to"]).flatMap { $0.hasPrefix("/") ? $0 : nil } ?? "/"
-    let wanted = origin.utf8.count + asked.utf8.count <= RedirectTargets.longest ? asked : "/"
+    let asked = query["return_to"].flatMap { $0.hasPrefix("/") ? exchange.targets.accept(origin + $0) : nil }
     let address = FormFields.address(
       exchange.gateway.publicURL.description + Self.path,
       [
-        "return_to": origin + wanted, "challenge": Base64URL.encode(TokenHash(of: nonce.reveal().utf8).bytes),
+        "return_to": asked ?? origin + "/", "challenge": Base64URL.encode(TokenHash(of: nonce.reveal().utf8).bytes),
         "flow": query["flow"],
       ])
     return leave(to: address, exchange.cookies.beginHandoff(nonce) + exchange.identifyFrame(nonce), exchange)

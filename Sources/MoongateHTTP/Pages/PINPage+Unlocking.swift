@@ -58,16 +58,11 @@ extension Exchange {
       guard let named = HostName(String(authority)) else { return false }
       (host, path) = (named.name, target[authority.endIndex...])
     }
-    let raw = Array(path.prefix { $0 != "?" && $0 != "#" }.utf8)
-    guard let judged = RequestPath(raw.span) else { return false }
-    let routes = generation.routes
-    let decoded = judged.decoded ?? raw
-    let method = Array("GET".utf8)
-    guard let index = RouteMatcher(routes).match(host: host, path: decoded.span, method: method.span) else {
-      return false
-    }
-    if case .passed(provider, _)? = routes.routes[index].requirement { return true }
-    return false
+    let raw = String(path.prefix { $0 != "?" && $0 != "#" })
+    guard case .route(let index) = RouteMatcher(generation.routes).find(raw, host: host, method: "GET"),
+      case .passed(provider, _)? = generation.routes.routes[index].requirement
+    else { return false }
+    return true
   }
 
   /// Why a service requires the step; nil if no service requires it.

@@ -1,6 +1,7 @@
 import HTTPTypes
 import Hummingbird
 import MoongateCore
+import MoongateProxy
 import MoongateSDK
 import Tracing
 
@@ -40,8 +41,7 @@ package struct GatewayResponder: HTTPResponder {
     if request.method == .options, path == "*" { return .nothing }
     let decision = DecisionID(from: random)
     let generation = generations.current
-    let peer = context.peer ?? .unspecified
-    let (client, forwardingFault) = client(of: request, peer, generation.gateway)
+    let (client, forwardingFault) = client(of: request, context.peer, generation.gateway)
     let elsewhere = CrossOrigin(path, generation)
     var kind = path.hasPrefix("/api/") || path.hasPrefix("/.well-known/") ? Endpoint.Kind.call : .page
     var response: Response
@@ -71,7 +71,8 @@ package struct GatewayResponder: HTTPResponder {
           cookies.append(GatewayCookies(generation.gateway).begin(browser))
         }
         let exchange = Exchange(
-          request: request, kind: kind, parameters: parameters, generation: generation, peer: peer, client: client,
+          request: request, kind: kind, parameters: parameters, generation: generation, peer: context.peer.address,
+          client: client,
           credentials: credentials, decision: decision,
           recorder: recorder, reader: reader, builtIn: providers, keys: keys, isInFrames: endpoint.isInFrames)
         asked = exchange
@@ -92,20 +93,20 @@ package struct GatewayResponder: HTTPResponder {
 
   /// The client of a request, and why its scheme or host is unknown.
   private func client(
-    of request: Request, _ peer: ClientAddress, _ gateway: GatewaySettings
+    of request: Request, _ peer: ConnectionPeer, _ gateway: GatewaySettings
   ) -> (ForwardedClient, ForwardingFault?) {
     var client = ForwardedClient(
-      peer: peer, isSecure: gateway.tls != nil, host: request.head.authority.flatMap { HostName($0) })
+      peer: peer.address, isSecure: gateway.tls != nil, host: request.head.authority.flatMap { HostName($0) })
     var bytes: [UInt8] = []
     let fields = ForwardingFields(request.headers, in: &bytes)
-    if fields.isEmpty { return (client, nil) }
+    if fields.isEmpty || !peer.mayForward { return (client, nil) }
     do throws(ForwardingFault) {
       try client.read(fields, bytes.span, trusted: gateway.trustedProxies)
     } catch {
-      forwardingFaults.report(LoggedForwardingFault(error, from: peer))
+      forwardingFaults.report(LoggedForwardingFault(error, from: peer.address))
       return (client, error)
     }
-    if let fault = client.addressFault { forwardingFaults.report(LoggedForwardingFault(fault, from: peer)) }
+    if let fault = client.addressFault { forwardingFaults.report(LoggedForwardingFault(fault, from: peer.address)) }
     return (client, nil)
   }
 

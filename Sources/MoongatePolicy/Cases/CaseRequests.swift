@@ -48,10 +48,14 @@ extension CaseRun {
   mutating func ask(_ request: RequestFacts, _ act: PolicyCase.Act) async throws -> String {
     try await makeAccount(act)
     switch try await gateway.request(request, session: session, token: token.map { ($0.name, $0.groups) }, by: client) {
-    case .success(let route): answer = .passed(route)
-    case .failure(let refusal): answer = .refusal(refusal)
+    case .success(let route):
+      answer = .passed(route)
+      let isByNetwork = !route.isOpen && route.isOpen(to: address, at: request.host, in: generation.gateway)
+      return outcomeText + (isByNetwork ? ", which needs no session from \(address)" : "")
+    case .failure(let refusal):
+      answer = .refusal(refusal)
+      return outcomeText
     }
-    return outcomeText
   }
 }
 

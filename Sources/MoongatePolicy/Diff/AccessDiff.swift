@@ -17,7 +17,7 @@ package struct AccessDiff: Sendable, Encodable {
     /// The location of the route or app that decides in the new configuration, or in the old one if the new one has
     /// none.
     package let route: String
-    /// `anybody`, `signed in`, or the name of a group.
+    /// `anybody`, `signed in`, a network such as `10.0.0.0/8`, or the name of a group.
     package let who: String
     package let change: Kind
   }
@@ -38,12 +38,15 @@ package struct AccessDiff: Sendable, Encodable {
   /// A kind of requester.
   fileprivate enum Requester: Hashable {
     case anybody, signedIn
+    /// Clients of a network that `allow.networks` names, without a session.
+    case network(AddressBlock)
     case member(GroupName)
 
     var name: String {
       switch self {
       case .anybody: "anybody"
       case .signedIn: "signed in"
+      case .network(let block): block.description
       case .member(let group): group.rawValue
       }
     }
@@ -58,15 +61,21 @@ package struct AccessDiff: Sendable, Encodable {
     let before = try Side(old)
     let after = try Side(new)
     let groups = Set(old.accounts.groups.keys).union(new.accounts.groups.keys).sorted()
+    let networks = Set((old.routes.routes + new.routes.routes).flatMap(\.openNetworks)).sorted {
+      $0.description < $1.description
+    }
+    let members = groups.map(Requester.member)
+    let requesters = [.anybody, .signedIn] + networks.map(Requester.network) + members
     var changes: [Change] = []
     var seen: Set<ExampleRequest> = []
     for request in (before.examples + after.examples) where seen.insert(request).inserted {
       changes += Self.changes(
-        before.access(request, groups), after.access(request, groups), to: request.text, groups)
+        before.access(request, requesters), after.access(request, requesters), to: request.text, requesters)
     }
     for id in Set(old.apps.apps.map(\.id)).union(new.apps.apps.map(\.id)).sorted() {
       changes += Self.changes(
-        before.access(app: id, groups), after.access(app: id, groups), to: "app \(id)", groups)
+        before.access(app: id, [.signedIn] + members), after.access(app: id, [.signedIn] + members), to: "app \(id)",
+        [.signedIn] + members)
     }
     access = changes
     self.groups = groups.compactMap { name in
@@ -76,8 +85,8 @@ package struct AccessDiff: Sendable, Encodable {
   }
 
   /// The kinds of requester that gain or lose access.
-  private static func changes(_ was: Access, _ now: Access, to request: String, _ groups: [GroupName]) -> [Change] {
-    ([.anybody, .signedIn] + groups.map(Requester.member)).compactMap { requester in
+  private static func changes(_ was: Access, _ now: Access, to request: String, _ requesters: [Requester]) -> [Change] {
+    requesters.compactMap { requester in
       let had = was.admits(requester)
       let has = now.admits(requester)
       // A change for everybody is not repeated for each group.
@@ -120,7 +129,7 @@ package struct AccessDiff: Sendable, Encodable {
       self.examples = examples
     }
 
-    func access(_ request: ExampleRequest, _ groups: [GroupName]) -> Access {
+    func access(_ request: ExampleRequest, _ requesters: [Requester]) -> Access {
       let path = Array(request.path.utf8)
       let method = Array(request.method.utf8)
       let host = request.host ?? generation.gateway.publicURL.host
@@ -128,16 +137,14 @@ package struct AccessDiff: Sendable, Encodable {
         return Access(location: nil, admitted: [])
       }
       let route = generation.routes.routes[index]
-      let requesters = [Requester.anybody, .signedIn] + groups.map(Requester.member)
       return Access(location: route.location, admitted: Set(requesters.filter { admits($0, route, request, host) }))
     }
 
-    func access(app id: String, _ groups: [GroupName]) -> Access {
+    func access(app id: String, _ requesters: [Requester]) -> Access {
       guard let app = generation.apps[id], app.signsUsersIn else { return Access(location: nil, admitted: []) }
       let request = RequestFacts(
         method: "GET", host: generation.gateway.publicURL.host, path: App.requestPath, query: "")
       let rule = AccessRule(groups: app.requirement.groups, steps: app.requirement.steps, decide: app.decide)
-      let requesters = [Requester.signedIn] + groups.map(Requester.member)
       let admitted = requesters.filter { requester in
         let entitlements = entitlements(of: requester)
         // A missing factor counts as access, because the user can pass it.
@@ -148,7 +155,11 @@ package struct AccessDiff: Sendable, Encodable {
     }
 
     private func admits(_ requester: Requester, _ route: Route, _ request: ExampleRequest, _ host: String) -> Bool {
-      guard requester != .anybody else { return route.isOpen }
+      switch requester {
+      case .anybody: return route.isOpen
+      case .network(let block): return route.isOpen(toAllOf: block, at: host, in: generation.gateway)
+      case .signedIn, .member: break
+      }
       let facts = RequestFacts(method: request.method, host: host, path: request.path, query: "")
       return Self.isAccess(
         route.verdict(session, .success(entitlements(of: requester)), at: Moment.now) { ask($0, $1, $2, facts) })
@@ -214,9 +225,24 @@ extension AccessDiff.Requester {
   fileprivate var wider: [AccessDiff.Requester] {
     switch self {
     case .anybody: []
-    case .signedIn: [.anybody]
+    case .signedIn, .network: [.anybody]
     case .member: [.anybody, .signedIn]
     }
+  }
+}
+
+extension Route {
+  /// Whether the route needs no session from any client of a network.
+  fileprivate func isOpen(toAllOf block: AddressBlock, at host: String, in gateway: GatewaySettings) -> Bool {
+    guard let first = ClientAddress(bytes: block.network) else { return isOpen }
+    let isNamed = openNetworks.contains { $0.prefix <= block.prefix && first.isIn($0) }
+    // An address of a trusted proxy never counts, so another one of the network stands for it.
+    let last = block.network.enumerated().map { index, byte in
+      byte | UInt8(truncatingIfNeeded: 0xff >> min(8, max(0, block.prefix - index * 8)))
+    }
+    return isOpen
+      || isNamed
+        && [first, ClientAddress(bytes: last)].compactMap(\.self).contains { isOpen(to: $0, at: host, in: gateway) }
   }
 }
 

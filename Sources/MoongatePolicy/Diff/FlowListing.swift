@@ -107,23 +107,3 @@ extension App {
     }
   }
 }
-
-extension AppRequirement {
-  /// The table in Lua syntax.
-  package var asWritten: String {
-    var fields: [String] = []
-    if let names = groups?.anyOf.map({ "\"\($0)\"" }) {
-      fields.append("group = " + (names.count == 1 ? names[0] : "any_of { \(names.joined(separator: ", ")) }"))
-    }
-    for step in steps {
-      switch step {
-      case .passed(let provider, let within):
-        fields.append("passed = \"\(provider)\"")
-        if let within { fields.append("within = \"\(within.asWritten)\"") }
-      case .emailVerified: fields.append("email_verified = true")
-      }
-    }
-    if let factors { fields.append("factors = \(factors)") }
-    return "{ \(fields.joined(separator: ", ")) }"
-  }
-}

@@ -67,9 +67,9 @@ package struct SettingChange: Sendable, Encodable, Equatable {
     }
   }
 
-  /// `policies/phone_otp`, `flows/login`, `accounts`, `apps` or `gateway`.
+  /// `policies/phone_otp`, `flows/login`, `accounts`, `apps`, `routes` or `gateway`.
   package let of: String
-  /// Such as `limits.verify.max`.
+  /// Such as `limits.verify.max`, or `/wiki/** strip` of a route.
   package let path: String
   /// The values in Lua syntax; nil if the setting did not exist.
   package let old: String?

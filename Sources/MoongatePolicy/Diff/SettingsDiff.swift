@@ -18,7 +18,7 @@ struct SettingsDiff {
     newFunctions = (new as? Generation).map(FunctionTexts.init)
   }
 
-  /// Policies first, by provider; then accounts.lua, apps.lua, flows and gateway.lua.
+  /// Policies first, by provider; then accounts.lua, apps.lua, flows, routes.lua and gateway.lua.
   var changes: [SettingChange] {
     let names = Set(old.policies.keys).union(new.policies.keys).sorted()
     let policies = names.flatMap { name in
@@ -36,7 +36,8 @@ struct SettingsDiff {
     }
     let apps = compared(
       "apps", FlowListing.lines(old.apps, beside: new.apps), FlowListing.lines(new.apps, beside: old.apps))
-    return policies + tokens + accounts + apps + flows
+    let routes = RouteDiff(old: old, new: new, labels: labels)
+    return policies + tokens + accounts + apps + flows + routes.changes
       + compared("gateway", FlowListing.lines(old.gateway), FlowListing.lines(new.gateway))
   }
 
@@ -66,7 +67,11 @@ struct SettingsDiff {
   /// function.
   private func functions(_ of: String, _ path: String) -> (old: String, new: String)? {
     let name = FunctionName("\(of).\(path)")
-    guard let before = oldFunctions?.text(of: name), let after = newFunctions?.text(of: name), before != after else {
+    return labels(name, name)
+  }
+
+  private func labels(_ old: FunctionName, _ new: FunctionName) -> (old: String, new: String)? {
+    guard let before = oldFunctions?.text(of: old), let after = newFunctions?.text(of: new), before != after else {
       return nil
     }
     return ("function (\(before.location))", "another (\(after.location))")

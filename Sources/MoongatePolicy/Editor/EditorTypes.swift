@@ -54,18 +54,7 @@ package struct EditorTypes: Sendable {
     // The other settings are declared by the program when it starts.
     let isProgram = shape.name == TableShape.program.name
     var lines = ["---\(shape.summary)", "---@class \(isProgram ? "" : "(exact) ")moongate.\(shape.name)"]
-    if isProgram { lines.append("---@field [integer] string the program, then its arguments") }
-    if shape.name == TableShape.step.name {
-      lines.append("---@field [integer] string|moongate.AnyOf|moongate.Fallback the provider")
-    }
-    if shape.name == TableShape.signInRequirement.name {
-      lines.append("---@field [integer] string|moongate.AnyOf the provider")
-    }
-    if shape.name == TableShape.routeTokens.name {
-      lines.append("---@field [integer] string the name of a service token")
-    }
-    if shape.name == TableShape.registration.name { lines.append("---@field [integer] \"invited\" the word") }
-    if shape.name == TableShape.offer.name { lines.append("---@field [integer] string the provider") }
+    if let items = shape.items { lines.append("---@field [integer] \(items)") }
     // A policy is merged with its provider's defaults, so no field is required.
     let isLayer = shape.name == TableShape.policy.name
     for entry in shape.entries {

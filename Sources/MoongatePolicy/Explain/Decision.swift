@@ -66,7 +66,10 @@ package struct Decision: Sendable, Codable {
     for (index, counter) in sorted("counter.").enumerated() {
       row(index == 0 ? "counters" : "", "\(counter.name)  \(counter.value.replacing("->", with: "→"))")
     }
-    if detail["rule"] != nil, detail["app"] == nil, sorted("counter.").isEmpty { row("counters", "no counter changed") }
+    // The counters of a route's `rate` are no counters of a policy.
+    if let rule = detail["rule"], rule != "rate", detail["app"] == nil, sorted("counter.").isEmpty {
+      row("counters", "no counter changed")
+    }
     for (index, asked) in sorted("asked.").enumerated() {
       row(index == 0 ? "asked" : "", "\(asked.name)  \(asked.value)")
     }

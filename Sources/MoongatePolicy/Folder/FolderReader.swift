@@ -17,7 +17,7 @@ struct FolderReader {
   var functions = FunctionTable()
 
   var gateway: GatewaySettings?
-  /// Reads the secrets of gateway.lua and apps.lua, and records the files that they name.
+  /// Reads the secrets of gateway.lua, apps.lua and routes.lua, and records the files that they name.
   let secrets: SecretReader
   /// The programs that gateway.lua names, as paths; nil if it could not be read.
   private var programPaths: [String]?
@@ -57,8 +57,8 @@ struct FolderReader {
     readFlows()
     readAccounts()
     readApps()
-    addNamedFiles()
     readRoutes()
+    addNamedFiles()
     readGuarantees()
     if problems.all.isEmpty { warnOfUnreachableApps() }
     let cases = readCases()
@@ -146,7 +146,7 @@ struct FolderReader {
     unreadable.contains("apps.lua") || problems.all.contains { $0.location.file == "apps.lua" } ? nil : apps
   }
 
-  /// Adds the files that gateway.lua and apps.lua name to what the generation depends on.
+  /// Adds the files that gateway.lua, apps.lua and routes.lua name to what the generation depends on.
   private mutating func addNamedFiles() {
     files.named = secrets.files.contents
     if let programPaths { loader.programs?.watch(programPaths + secrets.files.paths) }
@@ -163,7 +163,9 @@ struct FolderReader {
     }
     guard let node = lua.read(file, constructor: "routes", example: "routes { … }")?.first else { return }
     let reader = RouteReader(
-      catalog: catalog, flows: Set(flowNames), gateway: gateway, groups: groups, problems: problems)
+      catalog: catalog, flows: Set(flowNames), gateway: gateway, groups: groups,
+      claims: groups == nil ? nil : Set(accounts.claims.keys), apps: readableApps, secrets: secrets,
+      errorPages: files.errorPages, problems: problems)
     routes = reader.read(node, functions: &functions)
     let needsLogin = routes.first { !$0.isOpen && $0.flow == FlowPurpose.signIn.usualName }
     if let needsLogin, !flowNames.contains(needsLogin.flow) {
@@ -191,6 +193,7 @@ struct FolderReader {
       functions: functions, catalog: catalog, groups: groups, claims: Set(accounts.claims.keys), problems: problems
     ).check(lua.names)
     GroupCycles(groups: accounts.groups, functions: functions, problems: problems).check(lua.names)
+    RouteChecks(routes: routes, problems: problems).check()
     ReasonWords(
       files: functions.files.union(lua.shared.map(\.file)),
       reasons: Set(policies.values.flatMap(\.reasons.keys)).union(accounts.reasons.keys), pages: files.pages,

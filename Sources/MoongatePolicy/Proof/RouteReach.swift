@@ -36,7 +36,8 @@ struct RouteReach {
     for host in hosts(of: route, wanted) {
       for method in methods(of: route) {
         let rivals = routes[..<index].filter { ($0.host == nil || $0.host == host) && $0.takes(method) }
-        if let path = try path(in: [pattern, route.path], outside: rivals.map(\.path)) {
+        let search = PathSearch(pattern, at: route, after: rivals.map(\.path))
+        if let path = try search.shortest(spending: budget) {
           return ExampleRequest(method: method, host: host, path: path)
         }
       }
@@ -56,52 +57,6 @@ struct RouteReach {
     // A method that no route names stands for all other methods.
     let other = ["PURGE", "REPORT", "MERGE"].first { !named.contains($0) } ?? "OTHER"
     return (["GET", "POST"] + named.subtracting(["GET", "POST"]).sorted() + [other]).filter { route.takes($0) }
-  }
-
-  /// The state of reading a path.
-  private struct Place: Hashable {
-    var within: [PatternAutomaton.States]
-    var outside: [PatternAutomaton.States]
-    /// The number of bytes of the current segment, up to 3, if all of them are dots; nil otherwise.
-    var dots: Int?
-  }
-
-  /// The shortest path that matches all of the first patterns and none of the others.
-  private func path(in wanted: [PathPattern], outside: [PathPattern]) throws(ProofBudget.Exhausted) -> String? {
-    let within = wanted.map(PatternAutomaton.init)
-    let others = outside.map(PatternAutomaton.init)
-    let slash = UInt8(ascii: "/")
-    let named = within.reduce(into: Set<UInt8>()) { $0.formUnion($1.bytes) }.union(others.flatMap(\.bytes)).union([
-      slash
-    ])
-    let other = (Array("xyzabcdefghijklmnopqrstuvw0123456789-_~".utf8)).first { !named.contains($0) }
-    let alphabet = [other].compactMap(\.self) + named.sorted()
-    var seen: Set<Place> = []
-    var level: [(Place, [UInt8])] = [(Place(within: within.map(\.start), outside: others.map(\.start), dots: nil), [])]
-    while !level.isEmpty {
-      var next: [(Place, [UInt8])] = []
-      for (place, bytes) in level {
-        let isWhole = !bytes.isEmpty && ![1, 2].contains(place.dots)
-        if isWhole, zip(within, place.within).allSatisfy({ $0.accepts($1) }),
-          !zip(others, place.outside).contains(where: { $0.accepts($1) })
-        {
-          return String(decoding: bytes, as: UTF8.self)
-        }
-        for byte in bytes.isEmpty ? [slash] : alphabet {
-          // Requests with `//`, `.` and `..` are refused before routing.
-          if byte == slash, !bytes.isEmpty, place.dots.map({ $0 < 3 }) ?? false { continue }
-          let reached = Place(
-            within: zip(within, place.within).map { $0.step($1, byte) },
-            outside: zip(others, place.outside).map { $0.step($1, byte) },
-            dots: byte == slash ? 0 : byte == UInt8(ascii: ".") ? place.dots.map { min(3, $0 + 1) } : nil)
-          guard !reached.within.contains(where: \.isEmpty), seen.insert(reached).inserted else { continue }
-          try budget.spend()
-          next.append((reached, bytes + [byte]))
-        }
-      }
-      level = next
-    }
-    return nil
   }
 }
 

@@ -68,6 +68,14 @@ struct RouteSearch {
         session
         """
     }
+    if let open = reached.first(where: { !routes[$0.route].openNetworks.isEmpty }) {
+      let route = routes[open.route]
+      let networks = route.openNetworks.map(\.description).joined(separator: ", ")
+      return """
+        does not hold. The route at \(route.location) is open to clients of \(networks) (`allow.networks`), and takes \
+        \(open.request.text) from them without a session
+        """
+    }
     if let taken = reached.first(where: { admitsToken(routes[$0.route]) }) {
       return """
         does not hold. The route at \(routes[taken.route].location) takes tokens of programs (`tokens`), and takes \(taken.request.text) from one: a \

@@ -20,6 +20,7 @@ struct GatewayReader {
     let key = readKey(reader)
     let region = readRegion(reader)
     let trusted = blocks(reader)
+    let takesProxyProtocol = readProxyProtocol(reader, trusted)
     let redirectHosts = authorities(reader)
     let domains = DomainReader(problems: problems).read(reader, publicURL)
     let service = reader.text("service")
@@ -56,6 +57,7 @@ struct GatewayReader {
       providers: providers,
       connectionLimits: limits, corsOrigins: origins, adminToken: admin.token, hsts: hsts,
       locations: Self.locations(node))
+    settings.takesProxyProtocol = takesProxyProtocol
     settings.languages = languages
     settings.domains = domains.all
     settings.adminTokens = admin.tokens
@@ -114,6 +116,22 @@ struct GatewayReader {
         "\"\(item.text)\" is not an address block, such as \"127.0.0.1/32\" or \"10.0.0.0/8\"")
       return nil
     }
+  }
+
+  /// Attack: a client that sends a PROXY header itself claims any address. Only trusted proxies may send one.
+  private func readProxyProtocol(_ reader: TableReader, _ trusted: [AddressBlock]) -> Bool {
+    guard reader.flag("proxy_protocol") ?? false else { return false }
+    if reader.explicitValue("trusted_proxies") == nil {
+      problems.add(
+        reader.location(of: ["proxy_protocol"]), "proxy_protocol",
+        "requires `trusted_proxies`, the addresses of the proxies that send the header")
+    } else if let wide = trusted.first(where: \.isWide) {
+      problems.warn(
+        reader.location(of: ["proxy_protocol"]), "proxy_protocol",
+        "trusted_proxies has \(wide): every machine there can claim to be any client. Name only the addresses of your own proxies"
+      )
+    }
+    return true
   }
 
   private func authorities(_ reader: TableReader) -> [String] {

@@ -150,9 +150,9 @@ struct GuaranteeReader {
 
   private func ofRoute(_ reader: TableReader) -> (Guarantee.Scope, SessionDemand)? {
     refuse(["account", "client", "session"], beside: "route", reader)
-    let routes = RouteReader(catalog: catalog, flows: nil, gateway: nil, groups: nil, problems: problems)
-    let pattern = reader.take("route").flatMap { routes.readPattern($0, "route") }
-    let host = routes.readHost(reader)
+    let patterns = RoutePatternReader(problems: problems)
+    let pattern = reader.take("route").flatMap { patterns.readPattern($0, "route") }
+    let host = patterns.readHost(reader)
     guard let demand = readGatedDemand(reader), let pattern else { return nil }
     return (.route(host: host, pattern), demand)
   }

@@ -55,7 +55,7 @@ enum OwnAddress {
   }
 }
 
-extension RouteReader {
+extension UpstreamReader {
   /// Warns of an upstream that is the gateway itself. It is not a problem, because sockets of systemd and `--listen`
   /// replace `listen`, and inside a network the name of `public_url` may lead to the service.
   func warnOfOwnAddress(_ upstream: Upstream, _ text: String, _ node: LuaNode, _ path: String) {

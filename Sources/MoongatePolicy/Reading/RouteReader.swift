@@ -11,6 +11,13 @@ struct RouteReader {
   let gateway: GatewaySettings?
   /// The groups of accounts.lua; nil if it could not be read.
   let groups: Set<GroupName>?
+  /// The claims of accounts.lua; nil if it could not be read.
+  let claims: Set<String>?
+  /// The apps; nil if apps.lua could not be read.
+  let apps: AppTable?
+  let secrets: SecretReader
+  /// The templates in folders below `pages/`.
+  let errorPages: [PageFile]
   let problems: Problems
 
   func read(_ node: LuaNode, functions: inout FunctionTable) -> [Route] {
@@ -34,11 +41,12 @@ struct RouteReader {
   private func readRoute(_ node: LuaNode, _ path: String, _ functions: inout FunctionTable) -> Route? {
     let before = problems.all.count
     guard let reader = TableReader(node, .route, path: path, problems: problems) else { return nil }
-    let host = readHost(reader)
-    let pattern = reader.take("path").flatMap { readPattern($0, reader.path("path")) }
+    let patterns = RoutePatternReader(problems: problems)
+    let host = patterns.readHost(reader)
+    let pattern = reader.take("path").flatMap { patterns.readPattern($0, reader.path("path")) }
     let methods = readMethods(reader)
-    let upstreams = readUpstreams(reader)
-    let isOpen = reader.flag("allow") ?? false
+    let (upstreams, base) = UpstreamReader(gateway: gateway, secrets: secrets, problems: problems).read(reader)
+    let allowed = OpenNetworksReader(gateway: gateway, problems: problems).read(reader)
     let flow = readFlow(reader)
     let requirements = RequirementReader(catalog: catalog, groups: self.groups, problems: problems)
     let (requirement, groups) = requirements.read(reader)
@@ -49,113 +57,20 @@ struct RouteReader {
       return name
     }
     let timeout = reader.duration("timeout")
-    let allowsUpgrade = reader.flag("websocket") ?? false
-    let allowsServiceWorker = reader.flag("service_worker") ?? false
-    let headers = readHeaders(reader)
-    let bodyLimit = reader.size("body")
-    let bodyRate = BodyRateReader(problems: problems).read(
-      reader, standard: gateway.map(\.connectionLimits.bodyRate) ?? .standard)
-    if isOpen {
-      for name in ["flow", "require", "decide", "tokens"] {
-        if let node = reader.explicitValue(name) {
-          problems.add(
-            node.location, reader.path(name),
-            "a route with allow = true is open to all requests: remove one of the two")
-        }
-      }
-    }
-    if let tokens { warnOfUnmetRequirement(tokens, requirement, reader) }
-    if let host, !isOpen, tokens == nil, let gateway, !Self.canHaveSession(host, gateway),
-      let node = reader.explicitValue("host")
-    {
-      problems.add(
-        node.location, reader.path("host"),
-        "no session can reach \(host): it is neither public_url's host (\(gateway.publicURL.host)) nor under \(Self.sessionDomains(gateway))"
-      )
-    }
-    guard problems.all.count == before, let pattern, let timeout, let flow else { return nil }
-    return Route(
-      host: host, path: pattern, methods: methods, upstreams: upstreams, isOpen: isOpen, flow: flow,
-      requirement: requirement, decide: decide,
-      timeout: timeout, allowsUpgrade: allowsUpgrade, headers: headers, bodyLimit: bodyLimit, bodyRate: bodyRate,
-      groups: groups, tokens: tokens, allowsServiceWorker: allowsServiceWorker,
-      location: node.location)
-  }
-
-  /// Tokens never pass a step, and a service token has no email address.
-  private func warnOfUnmetRequirement(_ tokens: RouteTokens, _ requirement: Requirement?, _ reader: TableReader) {
-    guard let node = reader.explicitValue("tokens") else { return }
-    switch requirement {
-    case .passed(let provider, _):
-      problems.warn(
-        node.location, reader.path("tokens"),
-        "no token can be accepted: tokens have not passed `\(provider)`, which `require` demands. Remove one of the two"
-      )
-    case .emailVerified where !tokens.takesPersonal:
-      problems.warn(
-        node.location, reader.path("tokens"),
-        "no token can be accepted: a service token has no email address, which `require` demands. Remove one of the two"
-      )
-    default: break
-    }
-  }
-
-  private static func canHaveSession(_ host: String, _ gateway: GatewaySettings) -> Bool {
-    if host == gateway.publicURL.host { return true }
-    return (gateway.domains + (gateway.cookieDomain.map { [$0] } ?? [])).contains { DomainReader.contains($0, host) }
-  }
-
-  /// The settings that define where sessions are valid, for problems.
-  private static func sessionDomains(_ gateway: GatewaySettings) -> String {
-    if !gateway.domains.isEmpty { return "one of domains (\(gateway.domains.joined(separator: ", ")))" }
-    return "cookie_domain\(gateway.cookieDomain.map { " (\($0))" } ?? "")"
-  }
-
-  /// Reads an exact host name.
-  func readHost(_ reader: TableReader) -> String? {
-    guard let node = reader.take("host"), let text = Field.text(node, reader.path("host"), problems) else {
-      return nil
-    }
-    guard let host = HostName(text), host.port == nil, host.name == text else {
-      let meant = HostName(text).map { "; did you mean `\($0.name)`?" } ?? ", such as \"wallet.example.com\""
-      problems.add(
-        node.location, reader.path("host"),
-        "\"\(text)\" is not a host name in lower case, without port and trailing dot\(meant)")
-      return nil
-    }
-    return text
-  }
-
-  /// Reads a path pattern.
-  func readPattern(_ node: LuaNode, _ path: String) -> PathPattern? {
-    guard let text = Field.text(node, path, problems) else { return nil }
-    func refuse(_ why: String) -> PathPattern? {
-      problems.add(node.location, path, "\"\(text)\" \(why)")
-      return nil
-    }
-    guard text.hasPrefix("/") else { return refuse("must begin with /") }
-    guard !text.contains("?"), !text.contains("#"), !text.contains(";"), !text.contains("\n") else {
-      return refuse("must not contain ?, #, ; or a line break: patterns match only the path")
-    }
-    // Requests are decoded once before they are matched.
-    if let decoded = text.removingPercentEncoding, decoded != text {
-      return refuse("can match no path: patterns match decoded paths; write \"\(decoded)\"")
-    }
-    guard !text.contains("\\") else { return refuse("can match no path: requests with a backslash are refused") }
-    let parts = text.dropFirst().split(separator: "/", omittingEmptySubsequences: false)
-    var segments: [PathPattern.Segment] = []
-    for (index, part) in parts.enumerated() {
-      if part == "**" {
-        segments.append(.anySegments)
-      } else if part.contains("**") {
-        return refuse("has ** within a segment; ** stands alone between slashes")
-      } else if part == "." || part == ".." || (part.isEmpty && index < parts.count - 1) {
-        return refuse("can match no path: requests with `//`, `.` or `..` are refused before routing")
-      } else {
-        segments.append(.glob(Array(part.utf8)))
-      }
-    }
-    return PathPattern(text: text, segments: segments)
+    let standardRate = gateway.map(\.connectionLimits.bodyRate) ?? .standard
+    // Empty values stand for those that are missing or invalid, so that the other fields are read all the same.
+    var route = Route(
+      host: host, path: pattern ?? PathPattern(text: "", segments: []), methods: methods, upstreams: upstreams,
+      isOpen: allowed.isOpen, flow: flow ?? "", requirement: requirement, decide: decide, timeout: timeout ?? .zero,
+      allowsUpgrade: reader.flag("websocket") ?? false, headers: readHeaders(reader), bodyLimit: reader.size("body"),
+      bodyRate: BodyRateReader(problems: problems).read(reader, standard: standardRate), groups: groups,
+      tokens: tokens, allowsServiceWorker: reader.flag("service_worker") ?? false, location: node.location)
+    route.openNetworks = allowed.networks
+    route.rewrite.base = base
+    readOptionalFields(reader, into: &route)
+    judge(reader, route)
+    guard problems.all.count == before, pattern != nil, timeout != nil, flow != nil else { return nil }
+    return route
   }
 
   private func readMethods(_ reader: TableReader) -> Set<String>? {
@@ -177,30 +92,6 @@ struct RouteReader {
     return Set(texts.map(\.text))
   }
 
-  private func readUpstreams(_ reader: TableReader) -> [Upstream] {
-    guard let node = reader.take("to") else { return [] }
-    let path = reader.path("to")
-    var texts: [(text: String, node: LuaNode)] = []
-    if case .table(let table) = node.value {
-      if table.isEmpty { problems.add(node.location, path, "must name at least one upstream") }
-      texts = Field.texts(node, path, problems) ?? []
-    } else if let text = Field.text(node, path, problems) {
-      texts = [(text, node)]
-    }
-    return texts.compactMap { item in
-      guard let url = PublicURL(parsing: item.text) else {
-        problems.add(
-          item.node.location, path,
-          "\"\(item.text)\" is not a valid upstream, such as \"http://127.0.0.1:3000\": scheme, host and port, without a path"
-        )
-        return nil
-      }
-      let upstream = Upstream(isSecure: url.isSecure, host: url.host, port: url.port)
-      warnOfOwnAddress(upstream, item.text, item.node, path)
-      return upstream
-    }
-  }
-
   private func readFlow(_ reader: TableReader) -> String? {
     guard let node = reader.take("flow"), let text = Field.text(node, reader.path("flow"), problems) else { return nil }
     // Only an explicit name is checked here. A missing default flow is reported once for all routes.
@@ -212,9 +103,6 @@ struct RouteReader {
     return text
   }
 
-  /// Headers that belong to the connection, or that the gateway writes for each request.
-  private static let framing: [StaticString] = HopByHopHeaders.names + ["content-length", "host", "cookie", "expect"]
-
   private func readHeaders(_ reader: TableReader) -> [(name: String, value: String)] {
     guard let node = reader.take("headers"),
       let table = TableReader(node, nil, path: reader.path("headers"), problems: problems)
@@ -222,16 +110,16 @@ struct RouteReader {
     var headers: [(name: String, value: String)] = []
     for name in table.names {
       guard let node = table.take(name), let value = Field.text(node, table.path(name), problems) else { continue }
-      guard name.wholeMatch(of: /[A-Za-z0-9!#$%&'*+.^_`|~\-]{1,100}/) != nil else {
+      guard HeaderRules.isName(name) else {
         problems.add(node.location, table.path, "\"\(name)\" is not a valid header name")
         continue
       }
-      guard !ReservedHeaders.contains(name), !Self.framing.contains(where: { ReservedHeaders.equal($0, name) }) else {
+      guard !HeaderRules.isReserved(name) else {
         problems.add(node.location, table.path(name), "the gateway itself sets or removes this header")
         continue
       }
-      guard value.utf8.allSatisfy({ (32...126).contains($0) }), value.utf8.first != 32, value.utf8.last != 32 else {
-        problems.add(node.location, table.path(name), "must be printable ASCII without space at its ends")
+      guard HeaderRules.isValue(value) else {
+        problems.add(node.location, table.path(name), HeaderRules.valueRule)
         continue
       }
       headers.append((name, value))

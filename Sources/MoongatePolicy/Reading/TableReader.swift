@@ -66,6 +66,17 @@ final class TableReader {
     return nil
   }
 
+  /// The location of a field, also of one in a table of this one, such as `["identity", "user"]`.
+  func location(of path: [String]) -> SourceLocation {
+    var (location, fields) = (location, table.fields)
+    for name in path {
+      guard let node = fields[name] else { break }
+      location = node.location
+      if case .table(let inner) = node.value { fields = inner.fields } else { fields = [:] }
+    }
+    return location
+  }
+
   private func reportUnknown(_ shape: TableShape) {
     let known = shape.entries.map(\.name)
     for name in names where shape.entry(name) == nil {
@@ -109,6 +120,11 @@ final class TableReader {
   func choice<Choice: CaseIterable & RawRepresentable<String>>(_ name: String, _ type: Choice.Type) -> Choice? {
     take(name).flatMap { Field.choice($0, path(name), problems, type) }
   }
+}
+
+extension LuaNode {
+  /// Whether it is `{}`.
+  var isEmptyTable: Bool { if case .table(let table) = value { table.isEmpty } else { false } }
 }
 
 /// Reads one value. An invalid value is reported and read as nil.

@@ -65,7 +65,8 @@ extension TableShape {
     "Route.path": "pattern of the paths that the route matches, such as \"/pay/**\"",
     "Route.methods": "methods that the route matches, such as { \"GET\", \"POST\" }; without it, all methods",
     "Route.to": "upstream, such as \"http://127.0.0.1:3000\", or a list of upstreams",
-    "Route.allow": "true allows requests without a session",
+    "Route.allow":
+      "true allows requests without a session, and { networks = { \"10.0.0.0/8\" } } those from these addresses",
     "Route.flow": "name of the flow that users without a session begin",
     "Route.decide": "function of facts that decides about each request",
     "Route.timeout": "how long an upstream may send nothing, such as \"30s\"",

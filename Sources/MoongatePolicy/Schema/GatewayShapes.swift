@@ -19,6 +19,9 @@ extension TableShape {
         .call("file", "data/master.key")),
       .optional("region", "string", "a country in two letters, such as \"IN\""),
       .optional("trusted_proxies", "string[]", "a list of address blocks"),
+      .optional(
+        "proxy_protocol", "boolean", "whether connections of trusted_proxies begin with a PROXY protocol header",
+        .flag(false)),
       .optional("redirect_hosts", "string[]", "a list of hosts"),
       .optional("cookie_domain", "string", "a domain, such as \"example.com\""),
       .optional(
@@ -151,6 +154,7 @@ extension TableShape {
     name: "Program",
     summary:
       "A provider that runs as a separate program. The gateway starts and supervises it. Its own settings go in the same table.",
+    items: "string the program, then its arguments",
     entries: [
       .optional(
         "env", "table<string, string|moongate.Secret>",

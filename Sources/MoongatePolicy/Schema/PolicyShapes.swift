@@ -1,7 +1,7 @@
 import MoongateCore
 import MoongateSDK
 
-/// The tables of policies/NAME.lua, flows/NAME.lua, routes.lua, accounts.lua and apps.lua.
+/// The tables of policies/NAME.lua, flows/NAME.lua, accounts.lua and apps.lua.
 extension TableShape {
   static let policy = TableShape(
     name: "Policy",
@@ -86,6 +86,7 @@ extension TableShape {
 
   static let step = TableShape(
     name: "Step", summary: "A step: a provider or a choice of providers, with an optional condition.",
+    items: "string|moongate.AnyOf|moongate.Fallback the provider",
     entries: [
       .optional("skippable", "boolean", "true or false", .flag(false)),
       .optional("when", "fun(f: moongate.FlowFacts): boolean?", "a function of facts"),
@@ -111,51 +112,6 @@ extension TableShape {
     entries: [
       .optional("new", "string", "a path, such as \"/home\"", .text("/")),
       .optional("returning", "string", "a path, such as \"/home\"", .text("/")),
-    ])
-
-  static let route = TableShape(
-    name: "Route",
-    summary:
-      "A route: which requests it matches, their upstream and their requirements. The first matching route applies.",
-    entries: [
-      .optional("host", "string", "a host, such as \"wallet.example.com\""),
-      .required("path", "string", "a pattern, such as \"/pay/**\""),
-      .optional("methods", "string[]", "a list, such as { \"GET\", \"POST\" }"),
-      .required("to", "string|string[]", "an upstream, such as \"http://127.0.0.1:3000\""),
-      .optional("allow", "boolean", "true: open to all", .flag(false)),
-      .optional("flow", "string", "the name of a flow", .text(FlowPurpose.signIn.usualName)),
-      .optional("require", "moongate.Requirement", "the requirements on the session"),
-      .optional(
-        "tokens", "boolean|moongate.RouteTokens",
-        "the service and personal tokens that the route accepts: true, { \"ci\" } or { personal = true }"),
-      .optional("decide", "fun(f: moongate.RouteFacts): moongate.Decision", "a function of facts"),
-      .optional("timeout", "moongate.Duration", Entry.durationKind, .text("30s")),
-      .optional("websocket", "boolean", "true or false", .flag(false)),
-      .optional("service_worker", "boolean", "true or false", .flag(false)),
-      .optional(
-        "headers", "table<string, string>",
-        "request headers to set for the upstream, as in { [\"X-Tenant\"] = \"demo\" }"),
-      .optional("body", "string", "a size, such as \"64MiB\""),
-      .optional("body_rate", "string|false", Entry.bodyRateKind),
-    ])
-
-  static let requirement = TableShape(
-    name: "Requirement",
-    summary:
-      "Requirements on the session: a group, and either a passed provider or a verified email address.",
-    entries: [
-      .optional("group", "string|moongate.AnyOf", "the name of a group, or any_of { … } of several"),
-      .optional("passed", "string", "the name of a provider"),
-      .optional("within", "moongate.Duration", Entry.durationKind),
-      .optional("email_verified", "boolean", "true or false"),
-    ])
-
-  static let routeTokens = TableShape(
-    name: "RouteTokens",
-    summary: "The tokens that a route accepts: service tokens by name, and personal tokens.",
-    entries: [
-      .optional(
-        "personal", "boolean", "true accepts personal tokens, which users create on their account page", .flag(false))
     ])
 
   static let app = TableShape(
@@ -266,6 +222,7 @@ extension TableShape {
 
   static let registration = TableShape(
     name: "Registration", summary: "Registration for users with an invitation, or with an address of some domains.",
+    items: "\"invited\" the word",
     entries: [
       .optional(
         "domains", "string[]",
@@ -275,6 +232,7 @@ extension TableShape {
   static let signInRequirement = TableShape(
     name: "SignInRequirement",
     summary: "A required step of every session: a provider or a choice of providers, with an optional condition.",
+    items: "string|moongate.AnyOf the provider",
     entries: [
       .optional("when", "fun(f: moongate.FlowFacts): boolean?", "a function of facts"),
       .optional("enroll", "boolean", "true: an account without the factor sets it up during the sign-in", .flag(false)),
@@ -282,6 +240,7 @@ extension TableShape {
 
   static let offer = TableShape(
     name: "Offer", summary: "An offer to set up the factor of a provider, with its interval and an optional condition.",
+    items: "string the provider",
     entries: [
       .optional(
         "every", "moongate.Duration", "the minimum time between two offers to one account, such as \"30d\"",
@@ -297,8 +256,9 @@ extension TableShape {
     .program,
     .outbox, .smtp, .webhook, .twilio, .policy, .mappedIdentity, .code, .timers, .limit, .flow, .step, .session,
     .remember, .next,
-    .route,
-    .routeTokens, .requirement, .accounts, .registration, .app, .appRequirement, .appLifetimes,
+    .route, .routeTokens, .requirement, .routeAllow, .routeIdentity, .identityHeader, .identityBasic, .routeRetry,
+    .routeHealth, .routeRate, .upstreamTLS,
+    .accounts, .registration, .app, .appRequirement, .appLifetimes,
     .signInRequirement, .offer, .guarantee, .guaranteeAccount,
     .guaranteeClient, .guaranteeSession, .caseAccount, .caseClient, .caseToken, .caseInvitation, .caseSend,
     .caseWrong, .caseWait,

@@ -19,6 +19,8 @@ struct TableShape: Sendable {
   /// The class name in editors, after `moongate.`.
   let name: String
   let summary: String
+  /// The type and the meaning of the values without a name, as editors show them; nil if the table has none.
+  var items: String?
   let entries: [Entry]
 
   func entry(_ name: String) -> Entry? { entries.first { $0.name == name } }

@@ -1,11 +1,11 @@
 import MoongateCore
 import MoongateSDK
 
-/// Every effective value of a provider's policy, or of accounts.lua, with its source.
+/// Every effective value of a provider's policy or of accounts.lua, or the settings of routes.lua, with their source.
 package struct PolicyListing: Sendable, Codable {
   /// One value with its source.
   package struct Line: Sendable, Codable, Equatable {
-    /// `limits.verify.max`.
+    /// `limits.verify.max`, or `/wiki/** strip` of a route.
     package let path: String
     /// The value in Lua syntax.
     package let value: String
@@ -16,11 +16,11 @@ package struct PolicyListing: Sendable, Codable {
     var place: String { file.map { file in line.map { "\(file):\($0)" } ?? file } ?? "by default" }
   }
 
-  /// The provider; nil for accounts.lua.
+  /// The provider; nil for accounts.lua, and `routes` for routes.lua.
   package let provider: String?
   package let values: [Line]
 
-  /// - Parameter provider: the provider; nil for accounts.lua.
+  /// - Parameter provider: the provider; nil for accounts.lua, and `routes` for routes.lua.
   package init(provider: String?, values: [Line]) {
     self.provider = provider
     self.values = values
@@ -98,6 +98,14 @@ package struct PolicyListing: Sendable, Codable {
     values = lines
   }
 
+  private var heading: String {
+    switch provider {
+    case nil: "accounts"
+    case Self.routes: Self.routes
+    case let provider?: "policy \"\(provider)\""
+    }
+  }
+
   /// The listing as text for terminals, one value per line with its source.
   /// - Parameter colour: whether to use terminal colours.
   /// - Parameter origin: a description of the configuration.
@@ -107,7 +115,7 @@ package struct PolicyListing: Sendable, Codable {
     let place = values.map(\.place.count).max() ?? 0
     let value = max(10, 80 - path - place - 8)
     var lines = [
-      style.bold(provider.map { "policy \"\($0)\"" } ?? "accounts") + (origin.map { "  " + style.dim($0) } ?? ""), "",
+      style.bold(heading) + (origin.map { "  " + style.dim($0) } ?? ""), "",
     ]
     for line in values {
       let head = "  \(Columns.pad(line.path, to: path))  "

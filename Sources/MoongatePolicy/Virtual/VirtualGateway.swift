@@ -115,15 +115,12 @@ package struct VirtualGateway: Sendable {
   ) async throws(StoreFault) -> Result<Route, Refusal> {
     func refusal(_ code: RefusalCode) -> Result<Route, Refusal> { .failure(Refusal(code, decision: client.decision)) }
     let generation = generations.current
-    let raw = Array(request.path.utf8)
-    guard let path = RequestPath(raw.span) else { return refusal(.badRequest) }
-    let matcher = RouteMatcher(generation.routes)
-    let plain = path.decoded ?? raw
-    let method = Array(request.method.utf8)
-    guard let index = matcher.match(host: request.host, path: plain.span, method: method.span) else {
-      return refusal(.noRoute)
+    let route: Route
+    switch RouteMatcher(generation.routes).find(request.path, host: request.host, method: request.method) {
+    case .route(let index): route = generation.routes.routes[index]
+    case .refused: return refusal(.badRequest)
+    case .none: return refusal(.noRoute)
     }
-    let route = generation.routes.routes[index]
     var session: SessionSnapshot?
     let now = clock.now()
     if let service, let hash = keys.accessTokenHashes(AccessTokenSecret(from: random).text).first {
@@ -134,6 +131,9 @@ package struct VirtualGateway: Sendable {
     } else if let token {
       session = try await SessionDirectory(store: store, clock: clock).find(token)
     }
+    // A token that the route does not take is refused, from such a network, too.
+    let takes = session?.token.map { route.tokens?.admits($0) ?? true } ?? true
+    if takes, route.isOpen(to: client.address, at: request.host, in: generation.gateway) { return .success(route) }
     let verdict = route.verdict(session, entitlements(of: session, in: generation), at: now) {
       function, session, entitlements in
       let facts = session.facts(

@@ -65,17 +65,29 @@ struct AccessGrant {
   let isBasic: Bool
   /// Whether the request contains a cookie of the gateway, which is not forwarded.
   let hasOurCookies: Bool
-  /// Whether Authorization must not be forwarded.
-  let dropsAuthorization: Bool
+  /// Whether the client's Authorization must not be forwarded.
+  var dropsAuthorization: Bool
+  /// The header line of Authorization that the gateway states in its place; empty if it states none.
+  var authorization: [UInt8] = []
   /// The client's address if an access token was used, and nil otherwise.
   let tokenAddress: ClientAddress?
 }
 
-/// A credential that the caches do not know.
+/// A credential that the caches do not know: of the client, or for the service.
 enum CredentialLookup {
   case session(SessionKey)
   /// - secret: nil for text that cannot be a token.
   case token(SessionKey, secret: SecretText?, from: ClientAddress)
+  /// The access token of a session for the service of a route.
+  case bearer(CachedSession, BearerQuestion)
+}
+
+/// A question to `Apps`: the access token of an app for the service of a route.
+struct BearerQuestion {
+  let app: App
+  let key: BearerKey
+  let client: ClientFacts
+  let route: Route
 }
 
 /// The time of a decision.

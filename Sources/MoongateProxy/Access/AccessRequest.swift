@@ -11,8 +11,8 @@ struct AccessRequest {
   let method: Range<Int>
   /// The path without the query. Empty means `/`.
   let path: Range<Int>
-  /// The path decoded once (`RequestPath`); nil if that equals the received path.
-  let decodedPath: [UInt8]?
+  /// The same as routes match it.
+  let normalPath: RequestPath
   /// The query, after `?`.
   let query: Range<Int>?
   /// Scheme and host of the request, and its client.
@@ -21,12 +21,11 @@ struct AccessRequest {
   let isForwarded: Bool
 
   /// A request that is to be proxied.
-  /// - Parameter decodedPath: see `RequestPath`.
-  init(_ head: RequestHead, decodedPath: [UInt8]?, origin: RequestOrigin) {
+  init(_ head: RequestHead, normalPath: RequestPath, origin: RequestOrigin) {
     self.head = head
     method = head.methodName
     path = head.path
-    self.decodedPath = decodedPath
+    self.normalPath = normalPath
     query = head.query
     self.origin = origin
     isForwarded = false

@@ -10,7 +10,7 @@ import NIOCore
 ///
 /// The checks, in order:
 ///
-/// 1. A route matches host, path and method.
+/// 1. A route matches host, path and method, whichever way the service reads the path.
 /// 2. The request does not install a service worker over the sign-in pages.
 /// 3. The credentials are unambiguous. The session cookie of a frame counts only on a route with `frames`, and for
 ///    requests of the service's own pages.
@@ -19,6 +19,7 @@ import NIOCore
 /// 5. The route admits the session: its groups, `require`, then `decide`.
 /// 6. No page of another site uses a token that the browser remembers.
 /// 7. A redirect to sign-in would not continue a redirect loop.
+/// 8. The token that the service expects (`bearer`) is known. Otherwise the result is `needsLookup` once more.
 final class Authorizer {
   let plan: GenerationPlan
   let sessions: SessionCache
@@ -47,16 +48,9 @@ final class Authorizer {
     _ request: AccessRequest, at time: AccessTime, found: SessionCache.LookupResult? = nil
   ) -> AccessDecision {
     let bytes = request.head.bytes.readableBytesUInt8Span
-    let match: Match
-    if let decoded = request.decodedPath {
-      match = self.match(request, decoded.span, bytes)
-    } else if request.path.isEmpty {
-      match = self.match(request, Self.root.span, bytes)
-    } else {
-      match = self.match(request, bytes.extracting(request.path), bytes)
-    }
-    switch match {
+    switch match(request, request.path.isEmpty ? Self.root.span : bytes.extracting(request.path), bytes) {
     case .none: return AccessDecision(.noRoute, shadow: .anonymous)
+    case .ambiguous(let reason): return AccessDecision(.refuse(RequestRefusal(.badRequest, reason: reason)))
     case .handoff:
       let reason = "the proxy asks about /auth/handoff: it must send /auth/ of this host to the gateway"
       return AccessDecision(.refuse(RequestRefusal(.denied, reason: reason)))
@@ -102,18 +96,29 @@ final class Authorizer {
 
   private enum Match {
     case none, handoff
+    /// The path may lead to another route, for the reason.
+    case ambiguous(String)
     case route(RoutePlan)
   }
 
   private func match(_ request: AccessRequest, _ path: Span<UInt8>, _ bytes: Span<UInt8>) -> Match {
-    guard
-      let index = plan.matcher.match(
-        host: request.origin.host.name, path: path, method: bytes.extracting(request.method))
-    else { return .none }
-    // A redirect to the handoff page would itself be asked about, in an endless loop. Only forward-auth can ask: the
-    // proxy serves the page before it looks for a route.
-    if plan.hasFurtherDomains, ByteClass.equalCase(path, 0..<path.count, GenerationPlan.handoff) { return .handoff }
-    return .route(plan.routes[index])
+    let found = plan.matcher.find(
+      request.normalPath, raw: path, host: request.origin.host.name, method: bytes.extracting(request.method))
+    switch found {
+    case .none: return .none
+    case .refused(let reason): return .ambiguous(reason)
+    case .route(let index):
+      return plan.hasFurtherDomains && isHandoff(request, path) ? .handoff : .route(plan.routes[index])
+    }
+  }
+
+  /// A redirect to the handoff page would itself be asked about, in an endless loop. Only forward-auth can ask: the
+  /// proxy serves the page before it looks for a route.
+  private func isHandoff(_ request: AccessRequest, _ path: Span<UInt8>) -> Bool {
+    if let decoded = request.normalPath.decoded {
+      return ByteClass.equalCase(decoded.span, 0..<decoded.count, GenerationPlan.handoff)
+    }
+    return ByteClass.equalCase(path, 0..<path.count, GenerationPlan.handoff)
   }
 
   private func decide(
@@ -161,12 +166,12 @@ final class Authorizer {
     }
     let outcome =
       refusal
-      ?? .pass(
+      ?? pass(
         AccessGrant(
           route: route, session: session, entitlements: (try? entitlements.get()) ?? .none,
           isCookie: credentials.isCookie, isBasic: credentials.isBasic, hasOurCookies: credentials.hasOurCookies,
           dropsAuthorization: Self.dropsAuthorization(credentials, mayHoldSession: mayHoldSession),
-          tokenAddress: tokenAddress))
+          tokenAddress: tokenAddress), request, time)
     return AccessDecision(outcome, route: route, shadow: shadow, requirementsRan: !isAdmitted, ignored: ignored)
   }
 

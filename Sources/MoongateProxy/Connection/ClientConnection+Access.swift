@@ -11,6 +11,7 @@ extension ClientConnection {
       state.exchange.takesTokens = route.rule.tokens != nil
       if let style = route.refusalStyle { state.exchange.refusalStyle = style }
     }
+    if case .needsLookup = decision.outcome { return }
     switch decision.shadow {
     case .hidden: break
     case .anonymous: copyToShadow(request, nil)
@@ -30,7 +31,7 @@ extension ClientConnection {
     loop.tokens.used(session, token, from: grant.tokenAddress ?? peer, now: now)
   }
 
-  /// Asks the store, and handles the head again with its answer.
+  /// Asks the store or `Apps`, and handles the head again with the answer.
   func look(up lookup: CredentialLookup, for head: RequestHead) {
     state.beginLookup(for: head, at: loop.now)
     let asked = state.serial
@@ -43,6 +44,7 @@ extension ClientConnection {
     case .session(let key): loop.sessions.ask(key, by: loop.lookup(of: key), resume)
     case .token(let key, let secret, let address):
       loop.tokens.cache.ask(key, by: loop.tokens.lookup(of: secret, from: address), resume)
+    case .bearer(let session, let question): loop.bearers.ask(question, for: session, resume)
     }
   }
 

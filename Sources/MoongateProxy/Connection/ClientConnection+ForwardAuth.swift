@@ -28,14 +28,15 @@ extension ClientConnection {
       case .forwarding(let fault): return refuse(fault, head)
       }
     }
-    guard let path = RequestPath(original.path.isEmpty ? Self.root.span : bytes.extracting(original.path)) else {
-      return refuse(original, in: head, .badRequest, reason: "a path that is not in normal form")
+    let raw = original.path.isEmpty ? Self.root.span : bytes.extracting(original.path)
+    guard let path = RequestPath(raw, taking: .all) else {
+      return refuse(original, in: head, .badRequest, reason: RequestPath.fault)
     }
     if ByteClass.equalCase(bytes, original.method, "CONNECT") || ByteClass.equalCase(bytes, original.method, "TRACE") {
       return refuse(original, in: head, .denied, reason: "CONNECT and TRACE are never passed on")
     }
     let request = AccessRequest(
-      original, in: head, decodedPath: path.decoded, client: state.exchange.client ?? peer)
+      original, in: head, normalPath: path, client: state.exchange.client ?? peer)
     answerForwardAuth(original, by: authorizer, request, dialect, found)
   }
 
@@ -69,14 +70,15 @@ extension ClientConnection {
     _ context: (plan: GenerationPlan, now: Timestamp)
   ) {
     let (plan, now) = context
-    let authorization = dialect.authorization(request.head, isDropped: grant.dropsAuthorization)
+    let authorization = dialect.authorization(
+      request.head, isDropped: grant.dropsAuthorization, own: grant.authorization)
     guard let session = grant.session else { return answer(plan.anonymousForwardAnswer, and: authorization) }
     if session.snapshot.token == nil { recordArrival(session, request, now) }
     recordUse(of: grant, request, now)
     do {
       let allowed = try session.forwardAnswer(
         by: loop.shared.assertions, plan, grant.entitlements,
-        audience: grant.route.rule.host ?? original.host.host.name, now: now)
+        for: (grant.route.rule.host ?? original.host.host.name, grant.route.identity), now: now)
       answer(allowed, and: authorization)
     } catch {
       refuse(original, in: request.head, .policyError, reason: "the assertion cannot be signed: \(error)")

@@ -81,7 +81,7 @@ extension ClientConnection {
     loop.spare.fields = head.fields
   }
 
-  private func forward(_ data: ByteBuffer, to upstream: UpstreamConnection) {
+  func forward(_ data: ByteBuffer, to upstream: UpstreamConnection) {
     if state.exchange.isChunked { Self.writeChunk(data) { upstream.write($0) } } else { upstream.write(data) }
   }
 

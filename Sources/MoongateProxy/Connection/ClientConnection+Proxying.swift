@@ -13,10 +13,7 @@ extension ClientConnection {
   /// Tries the next target of the route.
   private func attempt(at now: NIODeadline) {
     guard case .exchanging(let service) = state.phase else { return }
-    let route = service.route
-    guard let target = service.target else {
-      return refuse(route, service.failure.cause, reason: service.failure.reason)
-    }
+    let target = service.target
     state.triesTarget(at: now)
     if !service.needsFreshConnection,
       let idle = target.takeIdle(canRepeat: state.exchange.isRepeatable, now: now)
@@ -26,7 +23,7 @@ extension ClientConnection {
     }
     service.isReused = false
     let asked = state.serial
-    target.connect(timeout: route.timeout) { result in
+    target.connect(timeout: service.route.timeout) { result in
       guard self.state.serial == asked, case .exchanging(let service) = self.state.phase else {
         if case .success(let connection) = result { connection.end(reusable: true) }
         return
@@ -37,10 +34,9 @@ extension ClientConnection {
         self.send(service, on: connection, at: now)
         self.process()
       case .failure(let error):
-        target.failed(at: now)
-        let isSlow = if case .connectTimeout? = error as? ChannelError { true } else { false }
-        self.passOver(target, isSlow ? .timeout : .unreachable, service)
-        self.attempt(at: now)
+        target.refusedConnection(at: now)
+        let failure = ConnectFailure(error)
+        self.goOn(service, after: failure.cause, reason: failure.reason, isUsual: true)
       }
     }
   }
@@ -49,9 +45,16 @@ extension ClientConnection {
     state.connected(service, to: connection, at: now)
     connection.begin(for: self, toHead: state.exchange.isHead, wantsUpgrade: state.exchange.wantsUpgrade)
     connection.write(service.head(for: connection.target))
+    // Only a request that is sent again has a body that has arrived.
+    if state.exchange.hasBody, state.exchange.requestIsDone { sendBodyAgain(of: service, on: connection) }
     // Otherwise `process` or the end of the read does.
     if !isProcessing { connection.flush() }
     resumeReading()
+  }
+
+  private func sendBodyAgain(of service: ServiceExchange, on connection: UpstreamConnection) {
+    if let body = service.sentBody, body.readableBytes > 0 { forward(body, to: connection) }
+    perform(.endBody(of: connection))
   }
 
   /// The upstream accepts no more bytes, or accepts them again.
@@ -78,14 +81,67 @@ extension ClientConnection {
     case .silent: refuse(route, .timeout)
     case .unreadable(let reason): refuse(route, .unreadable, reason: reason)
     case .closed(let fault):
-      guard state.exchange.isRepeatable else { return refuse(route, .closed, reason: fault) }
-      if service.isReused {
-        // The upstream may have closed the connection before the request arrived. Retry on a new connection.
-        service.needsFreshConnection = true
-      } else {
-        passOver(connection.target, .closed, service, reason: fault)
-      }
+      let isUsual = state.exchange.isRepeatable
+      let isCovered =
+        (route.rule.retry?.onConnect ?? false) && service.canSendAgain(requestIsDone: state.exchange.requestIsDone)
+      guard isUsual || isCovered else { return refuse(route, .closed, reason: fault) }
+      guard service.isReused else { return goOn(service, after: .closed, reason: fault, isUsual: isUsual) }
+      // The upstream may have closed the connection before the request arrived. Retry on a new connection.
+      service.needsFreshConnection = true
       attempt(at: loop.now)
+      process()
+    }
+  }
+
+  /// Goes on after an attempt that got no response: with another one, or by a refusal.
+  /// - Parameter isUsual: whether another upstream is tried without `retry`.
+  private func goOn(
+    _ service: ServiceExchange, after cause: UpstreamFailureCause, reason: String?, isUsual: Bool
+  ) {
+    let failed = service.target
+    let next = service.next(
+      after: (cause, reason), isUsual: isUsual, isCovered: service.route.rule.retry?.onConnect ?? false,
+      requestIsDone: state.exchange.requestIsDone, at: loop.now)
+    if next == .end { return refuse(service.route, service.failure.cause, reason: service.failure.reason) }
+    again(next, after: cause, reason: reason ?? cause.words, of: failed, service)
+  }
+
+  /// Drops a response and sends the request again, if `retry` names its status. The client has no part of the response.
+  /// - Returns: whether it did.
+  func dropAnswer(withStatus status: Int) -> Bool {
+    guard case .exchanging(let service) = state.phase, let retry = service.route.rule.retry,
+      retry.statuses.contains(status)
+    else { return false }
+    let failed = service.target
+    let reason = "it answered with \(status)"
+    let next = service.next(
+      after: (.status, reason), isUsual: false, isCovered: true, requestIsDone: state.exchange.requestIsDone,
+      at: loop.now)
+    if next == .end { return false }
+    // The rest of the response is not read, so the connection cannot be used again.
+    perform(state.dropUpstream())
+    again(next, after: .status, reason: reason, of: failed, service)
+    return true
+  }
+
+  /// Begins another attempt. The failed one is logged, because a failing upstream is otherwise not noticed.
+  private func again(
+    _ next: UpstreamAttempts.Next, after cause: UpstreamFailureCause, reason: String, of failed: UpstreamTarget,
+    _ service: ServiceExchange
+  ) {
+    failed.wasRetried(cause)
+    let failure = LoggedUpstreamFailure(
+      upstream: failed.upstream.description, cause: cause, reason: reason, isRetried: true)
+    loop.shared.upstreamFailures.report(failure, ["route": "\(loop.metrics.label(service.route.metricsIndex))"])
+    guard case .after(let pause) = next else {
+      attempt(at: loop.now)
+      return process()
+    }
+    let asked = state.serial
+    loop.eventLoop.assumeIsolated().scheduleTask(in: pause) {
+      guard self.state.serial == asked, case .exchanging = self.state.phase else { return }
+      self.attempt(at: self.loop.now)
+      self.process()
     }
   }
 
@@ -102,17 +158,6 @@ extension ClientConnection {
     report(cause, reason, route, decision)
     recordEnd()
     perform(state.cut(at: loop.now))
-  }
-
-  /// Continues with the next target. This is logged, because a failing target is otherwise not noticed.
-  private func passOver(
-    _ target: UpstreamTarget, _ cause: UpstreamFailureCause, _ service: ServiceExchange, reason: String? = nil
-  ) {
-    service.passOver(cause, reason: reason)
-    guard service.target != nil else { return }
-    let failure = LoggedUpstreamFailure(
-      upstream: target.upstream.description, cause: cause, reason: reason ?? cause.words, isRetried: true)
-    loop.shared.upstreamFailures.report(failure, ["route": "\(loop.metrics.label(service.route.metricsIndex))"])
   }
 
   /// Refuses a request to which no upstream responded. This is counted and logged.

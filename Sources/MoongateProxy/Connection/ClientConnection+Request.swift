@@ -26,23 +26,25 @@ extension ClientConnection {
     }
     if head.isAboutServer { return answerOptions() }
     let raw = head.path.isEmpty ? Self.root.span : bytes.extracting(head.path)
-    guard let path = RequestPath(raw) else {
-      return refuse(.badRequest, reason: "a path that is not in normal form", head: head)
+    guard let path = RequestPath(raw, taking: .all) else {
+      return refuse(.badRequest, reason: RequestPath.fault, head: head)
     }
     let isOwn =
       if let decoded = path.decoded { isOwn(decoded.span, head, host) } else { isOwn(raw, head, host) }
     if !isOwn {
-      serve(head, host, decodedPath: path.decoded, found)
+      serve(head, host, path, found)
     } else if let (dialect, rest) = ForwardDialect.asked(bytes, head.path) {
       answerForwardAuth(dialect, rest: rest, head, found: found)
-    } else {
+    } else if path.encoded.isEmpty {
       beginOwn(head)
+    } else {
+      refuse(.badRequest, reason: RequestPath.fault, head: head)
     }
   }
 
   /// Authorizes a request to a protected service, and acts on the decision.
   private func serve(
-    _ head: RequestHead, _ host: RequestHost, decodedPath: [UInt8]?, _ found: SessionCache.LookupResult?
+    _ head: RequestHead, _ host: RequestHost, _ path: RequestPath, _ found: SessionCache.LookupResult?
   ) {
     let authorizer = loop.currentAuthorizer()
     let plan = authorizer.plan
@@ -53,7 +55,7 @@ extension ClientConnection {
     } catch {
       return refuse(error, head)
     }
-    let request = AccessRequest(head, decodedPath: decodedPath, origin: origin)
+    let request = AccessRequest(head, normalPath: path, origin: origin)
     let time = loop.accessTime()
     let decision = authorizer.authorize(request, at: time, found: found)
     record(decision, of: request)
@@ -129,18 +131,19 @@ extension ClientConnection {
       }
     }
     let moment = loop.now
+    let identity = grant.session?.entitlements(in: plan, at: moment).lines(grant.route.identity) ?? []
     let rewriter = RequestRewriter(
       route: grant.route, host: host, cut: cut, origin: origin, dropsAuthorization: grant.dropsAuthorization,
       hasOurCookies: grant.hasOurCookies,
-      identity: grant.session?.entitlements(in: plan, at: moment).identity ?? [], assertion: assertion,
+      identity: grant.authorization.isEmpty ? identity : identity + grant.authorization, assertion: assertion,
       passesUpgrade: request.head.wantsUpgrade, trace: state.exchange.trace)
     let address = origin.address == peer ? peerAddressText() : Array(origin.address.description.utf8)
     let upstreamHead = rewriter.write(request.head, address: address)
     let keepsWorkerScope = plan.keepsWorkerScope(of: grant.route.rule, at: origin.host)
-    beginExchange(
-      ServiceExchange(
-        grant, head: upstreamHead, client: rewriting == nil ? nil : origin, keepsWorkerScope: keepsWorkerScope,
-        at: moment), at: moment)
+    let service = ServiceExchange(
+      grant, head: upstreamHead, client: rewriting == nil ? nil : origin, keepsWorkerScope: keepsWorkerScope)
+    if grant.route.hasAttempts { service.chooseAttempts(for: request.head, from: origin.address, at: moment) }
+    beginExchange(service, at: moment)
   }
 
   // MARK: parts of the request

@@ -15,6 +15,7 @@ extension ClientConnection {
 
   func answerBegan(_ head: ResponseHead, by connection: UpstreamConnection) {
     connection.target.succeeded()
+    if dropAnswer(withStatus: head.status) { return }
     let now = loop.now
     let isEventStream = isEventStream(head)
     state.answerBegan(head, isEventStream: isEventStream, at: now)

@@ -140,6 +140,7 @@ extension ConnectionState {
           exchange.bodyLeft = left - data.readableBytes
         }
         exchange.bodyWindow.bytes += data.readableBytes
+        if service.sentBody != nil { service.keep(data) }
         return .forward(data, to: upstream)
       case .end:
         exchange.requestIsDone = true

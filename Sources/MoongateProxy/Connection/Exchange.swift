@@ -84,6 +84,7 @@ struct Exchange {
     isRepeatable = (isHead || head.method == .get || head.method == .options) && !hasBody
   }
 
-  /// Whether the request may be sent again after bytes of it were sent. This is stricter than RFC 9110 section 9.2.2.
-  private(set) var isRepeatable = false
+  /// Whether the request may be sent again after bytes of it were sent, without `retry`. This is stricter than RFC 9110
+  /// section 9.2.2.
+  var isRepeatable = false
 }

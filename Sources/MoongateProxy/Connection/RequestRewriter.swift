@@ -4,7 +4,8 @@ import NIOCore
 /// Writes the head of a request for the upstream, into one buffer and in one pass over the fields.
 ///
 /// Forwarded fields are copied unchanged, in runs. Three groups of fields are removed: those that could identify the
-/// user, those of the client's connection, and those that the route sets. The gateway's own fields come last.
+/// user on any route, those of the client's connection, and those that the route sets. The gateway's own fields come
+/// last.
 struct RequestRewriter {
   let route: RoutePlan
   /// The host by which the request was judged.
@@ -12,9 +13,10 @@ struct RequestRewriter {
   /// The number of bytes of the path that the service does not receive (`strip`).
   var cut = 0
   let origin: RequestOrigin
-  /// Whether Authorization is removed, because it contains a token of the gateway.
+  /// Whether Authorization is removed, because it contains a token of the gateway, or the gateway states its own.
   let dropsAuthorization: Bool
   let hasOurCookies: Bool
+  /// The identity headers, and the Authorization that the gateway states.
   let identity: [UInt8]
   let assertion: [UInt8]
   /// Whether the requested upgrade is forwarded.

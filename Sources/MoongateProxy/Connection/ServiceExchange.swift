@@ -26,9 +26,12 @@ final class ServiceExchange {
   var upstream: UpstreamConnection?
   /// Set for a tunnel and for an event stream.
   var boundSession: BoundSession?
-  /// The order in which the route's targets are tried; empty if there is only one.
-  private let order: [Int]
-  private var tried = 0
+  /// The maximum number of bytes of a sent body that are kept.
+  private static let maxKeptBody = 64 * 1024
+
+  private var attempts = UpstreamAttempts()
+  /// The body as far as it was sent, in case that `retry` sends it again; nil if the request cannot be sent again.
+  private(set) var sentBody: ByteBuffer?
   /// Why no target that was tried has answered: a timeout, or the last failure.
   private(set) var failure: (cause: UpstreamFailureCause, reason: String?) = (.unreachable, nil)
   /// Whether the connection that is used, or was used last, had been used before.
@@ -41,29 +44,39 @@ final class ServiceExchange {
   ///   - head: the head for the upstream.
   ///   - client: where the request comes from, if the route changes responses.
   ///   - keepsWorkerScope: whether the service may not widen the scope of a service worker.
-  init(
-    _ grant: AccessGrant, head: ByteBuffer, client: RequestOrigin? = nil, keepsWorkerScope: Bool, at now: NIODeadline
-  ) {
+  init(_ grant: AccessGrant, head: ByteBuffer, client: RequestOrigin? = nil, keepsWorkerScope: Bool) {
     route = grant.route
     session = grant.session
     entitlements = grant.entitlements
     self.head = head
     self.client = client
     self.keepsWorkerScope = keepsWorkerScope
-    order = route.targets.count > 1 ? route.takeOrder(at: now) : []
   }
 
-  /// The target to try now; nil if all have been tried.
-  var target: UpstreamTarget? {
-    guard tried < route.targets.count else { return nil }
-    return route.targets[order.isEmpty ? 0 : order[tried]]
+  /// Chooses the targets and attempts of the request, if the route has several.
+  func chooseAttempts(for head: RequestHead, from address: ClientAddress, at now: NIODeadline) {
+    let isIdempotent = route.rule.retry != nil && head.isIdempotent
+    attempts = route.attempts(
+      isIdempotent: isIdempotent, for: session.map { .account($0.snapshot.account.id) } ?? .address(address), at: now)
+    if isIdempotent { sentBody = ByteBuffer() }
   }
 
-  /// The target did not answer.
-  /// - Parameter reason: the reason, if it is known more exactly than by the cause.
-  func passOver(_ cause: UpstreamFailureCause, reason: String?) {
-    tried += 1
-    if failure.cause != .timeout { failure = (cause, reason) }
+  /// The target that is tried.
+  var target: UpstreamTarget { route.targets[attempts.target] }
+
+  /// An attempt has failed.
+  /// - Parameters:
+  ///   - failure: the cause, and the reason if it is known more exactly.
+  ///   - isUsual: whether a target that was not tried before is tried without `retry`.
+  ///   - isCovered: whether `retry` names the failure.
+  ///   - requestIsDone: whether the gateway has the whole body.
+  func next(
+    after failure: (cause: UpstreamFailureCause, reason: String?), isUsual: Bool, isCovered: Bool,
+    requestIsDone: Bool, at now: NIODeadline
+  ) -> UpstreamAttempts.Next {
+    if self.failure.cause != .timeout { self.failure = failure }
+    return attempts.next(
+      isUsual: isUsual, isCovered: isCovered && canSendAgain(requestIsDone: requestIsDone), &route.retryBudget, at: now)
   }
 
   /// The head for the target. With `host_header = "upstream"`, each has its own Host.
@@ -72,6 +85,27 @@ final class ServiceExchange {
     return ServiceRewriting.head(head, for: target.upstream)
   }
 
-  /// The response has begun, so the head is not sent again.
-  func dropHead() { head = ByteBuffer() }
+  /// Whether the method allows `retry`, and the gateway has each byte that was sent, and the rest.
+  func canSendAgain(requestIsDone: Bool) -> Bool {
+    sentBody.map { requestIsDone || $0.readableBytes == 0 } ?? false
+  }
+
+  /// Keeps a part of the body that is sent.
+  func keep(_ data: ByteBuffer) {
+    guard var kept = sentBody else { return }
+    // Without another reference, the buffer grows in place.
+    sentBody = nil
+    guard kept.readableBytes + data.readableBytes <= Self.maxKeptBody else { return }
+    kept.writeImmutableBuffer(data)
+    sentBody = kept
+  }
+
+  /// `retry` does not apply, because the client has a part of the response, or not all that was sent is kept.
+  func dropBody() { sentBody = nil }
+
+  /// The response has begun, so the request is not sent again.
+  func dropHead() {
+    head = ByteBuffer()
+    dropBody()
+  }
 }

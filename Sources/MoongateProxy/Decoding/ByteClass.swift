@@ -37,6 +37,9 @@ enum ByteClass {
     return low &- 0x61 < 26 || isDigit(low) ? low : 0x2d
   }
 
+  /// A field name as lenient services read it.
+  static func folded(_ name: String) -> [UInt8] { name.utf8.map { folded($0) } }
+
   /// Whether the range equals the text, ignoring the case of ASCII letters. `lowered` must be in lower case.
   static func equal(_ bytes: Span<UInt8>, _ range: Range<Int>, _ lowered: StaticString) -> Bool {
     guard range.count == lowered.utf8CodeUnitCount else { return false }

@@ -44,6 +44,13 @@ package struct RequestHead: Sendable {
   /// The position of the method.
   package var methodName: Range<Int> { 0..<methodEnd }
 
+  /// Whether the method is idempotent (RFC 9110 section 9.2.2): the service may be asked twice.
+  var isIdempotent: Bool {
+    if method != .other { return true }
+    let span = bytes.readableBytesUInt8Span
+    return ByteClass.equalCase(span, methodName, "PUT") || ByteClass.equalCase(span, methodName, "DELETE")
+  }
+
   /// The first field of the kind.
   package func first(_ kind: FieldKind) -> HeadField? { fields.first { $0.kind == kind } }
 

@@ -42,16 +42,21 @@ enum ForwardDialect: CaseIterable {
     }
   }
 
-  /// The header lines of an "allow" response that tell the proxy whether to forward the request's Authorization.
+  /// The header lines of an "allow" response that tell the proxy what to forward as Authorization.
   ///
   /// The proxies are told to remove the gateway's own credentials. Traefik instead copies the header from the response,
   /// so the response repeats a value that may be forwarded.
-  func authorization(_ head: RequestHead, isDropped: Bool) -> [UInt8] {
+  ///
+  /// Attack: a proxy that does not copy Authorization from the response passes the client's on, to a service that
+  /// expects the gateway's. It is told to remove the client's too, and copies afterwards. Envoy removes after it has
+  /// copied, so it is not told.
+  /// - Parameter own: the header line that the gateway states; empty for none.
+  func authorization(_ head: RequestHead, isDropped: Bool, own: [UInt8]) -> [UInt8] {
     if isDropped {
       switch self {
-      case .nginx, .caddy, .haproxy: return Self.remove
-      case .envoy: return Self.removeByEnvoy
-      case .traefik: return []
+      case .nginx, .caddy, .haproxy: return Self.remove + own
+      case .envoy: return own.isEmpty ? Self.removeByEnvoy : own
+      case .traefik: return own
       }
     }
     guard self == .traefik, let field = head.first(.authorization) else { return [] }

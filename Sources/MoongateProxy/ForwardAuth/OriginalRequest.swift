@@ -139,13 +139,13 @@ extension AccessRequest {
   /// The original request of a forward-auth request.
   /// - Parameters:
   ///   - head: the head of the proxy's request.
-  ///   - decodedPath: see `RequestPath`.
+  ///   - normalPath: the original path as routes match it.
   ///   - client: the client's address, not that of the proxy.
-  init(_ original: OriginalRequest, in head: RequestHead, decodedPath: [UInt8]?, client: ClientAddress) {
+  init(_ original: OriginalRequest, in head: RequestHead, normalPath: RequestPath, client: ClientAddress) {
     self.head = head
     method = original.method
     path = original.path
-    self.decodedPath = decodedPath
+    self.normalPath = normalPath
     query = original.query
     origin = RequestOrigin(address: client, isSecure: original.isSecure, host: original.host.host)
     isForwarded = true

@@ -26,9 +26,11 @@ final class GenerationPlan {
   let corsOrigins: [String]
   /// The HSTS header line of the gateway's own responses (RFC 6797 section 6.1); empty if it is disabled.
   let securityLine: [UInt8]
+  /// The names of the identity headers of all routes.
+  let identityHeaderNames: [String]
   /// The forward-auth "allow" response for an anonymous request.
   private(set) lazy var anonymousForwardAnswer = IdentityHeaders().forwardAnswer(
-    assertion: Array("X-Moongate-Assertion: \r\n".utf8), securityLine)
+    identityHeaderNames, assertion: Array("X-Moongate-Assertion: \r\n".utf8), securityLine)
   /// The share of requests whose spans are recorded, out of `UInt64.max`; nil if `tracing` is off.
   let tracedShare: UInt64?
   /// The limit of `limits.per_ip`; nil for no limit.
@@ -57,8 +59,16 @@ final class GenerationPlan {
     wellKnown = registry.wellKnown(in: generation).map { Array("/.well-known/\($0)".utf8) }
     discovery = generation.apps.apps.isEmpty ? [] : OwnPaths.discovery.map { Array($0.utf8) }
     matcher = RouteMatcher(generation.routes)
-    routes = generation.routes.routes.map {
-      RoutePlan($0, metricsIndex: metricsIndex($0), targets: $0.upstreams.map(target))
+    let names = generation.routes.identityHeaderNames
+    identityHeaderNames = names
+    // The others are removed on every route of every configuration.
+    let removed = names.filter { !ReservedHeaders.contains($0) }.map { ByteClass.folded($0) }
+    routes = generation.routes.routes.enumerated().map { index, route in
+      RoutePlan(
+        route, metricsIndex: metricsIndex(route), targets: route.upstreams.map(target),
+        identity: RouteIdentity(
+          route.identity, bearer: route.bearer.flatMap { generation.apps[$0] }, index: index + 1),
+        removed: removed)
     }
     cookieName = GatewayCookies.sessionName(generation.gateway)
     framedCookieName = generation.routes.hasFrames ? GatewayCookies.framedSessionName(generation.gateway) : nil

@@ -15,38 +15,64 @@ final class RoutePlan {
   let refusalStyle: RefusalStyle?
   /// The headers that the route adds to requests, as header lines.
   let headerLines: [UInt8]
-  /// The normalized names of these headers. Client fields with these names are removed, even in variants that lenient
-  /// services accept.
+  /// The normalized names of these headers, and of the identity headers of all routes. Client fields with these names
+  /// are removed, even in variants that lenient services accept.
   let headerNames: [[UInt8]]
+  /// The lengths of these names: bit n for n bytes, and bit 63 for longer ones. Most fields need no comparison.
+  private let headerNameLengths: UInt64
+  let identity: RouteIdentity
   let timeout: TimeAmount
   /// The minimum rate of a request body, in bytes per window; nil for no limit.
   let bodyRate: (bytes: Int, window: TimeAmount)?
-  /// The index of the target that the next request tries first.
-  private var next = 0
+  /// Whether requests have a choice of upstreams or attempts.
+  let hasAttempts: Bool
+  /// The order of the targets; nil if there is only one.
+  private var order: UpstreamOrder?
+  /// The retries that are left for all requests.
+  var retryBudget = RetryBudget()
   /// The requesters for whom `decide` is paused.
   var pauses = DecidePauses()
 
-  init(_ route: Route, metricsIndex: Int, targets: [UpstreamTarget]) {
+  /// - Parameter removed: the normalized names of further headers that are removed from what clients send.
+  init(
+    _ route: Route, metricsIndex: Int, targets: [UpstreamTarget], identity: RouteIdentity = RouteIdentity(),
+    removed: [[UInt8]] = []
+  ) {
     rule = route
+    self.identity = identity
+    hasAttempts = targets.count > 1 || route.retry != nil
     self.metricsIndex = metricsIndex
     self.targets = targets
     rewriting = ServiceRewriting(route)
     refusalStyle = RefusalStyle(route)
     headerLines =
       (rewriting?.prefixLine ?? []) + route.headers.flatMap { Array("\($0.name): \($0.value)\r\n".utf8) }
-    headerNames = route.headers.map { header in header.name.utf8.map { ByteClass.folded($0) } }
+    let names = route.headers.map { ByteClass.folded($0.name) } + removed
+    headerNames = names
+    headerNameLengths = names.reduce(0) { $0 | Self.lengthBit($1.count) }
     timeout = .nanoseconds(
       max(1_000_000, route.timeout.wholeMilliseconds.multipliedReportingOverflow(by: 1_000_000).partialValue))
     bodyRate = route.bodyRate.map { ($0.bytes, .milliseconds($0.window.wholeMilliseconds)) }
   }
 
-  /// The order in which the next request tries the targets: each in turn is first, and those that failed recently come
-  /// last.
-  func takeOrder(at now: NIODeadline) -> [Int] {
-    let first = next
-    next = (first + 1) % targets.count
-    let all = targets.indices.map { (first + $0) % targets.count }
-    return all.filter { !targets[$0].isDown(at: now) } + all.filter { targets[$0].isDown(at: now) }
+  /// Prepares the order of the targets.
+  /// - Parameters:
+  ///   - health: what health checks find out about each target; empty without them.
+  ///   - keys: for `sticky`.
+  func setOrder(health: [UpstreamHealth], keys: KeyRing) {
+    guard targets.count > 1 else { return }
+    order = UpstreamOrder(rule, targets: targets, health: health, keys: keys)
+  }
+
+  /// The attempts of a new request.
+  /// - Parameter isIdempotent: whether `retry` may add some.
+  func attempts(
+    isIdempotent: Bool, for requester: @autoclosure () -> UpstreamOrder.StickySubject, at now: NIODeadline
+  ) -> UpstreamAttempts {
+    let order = order?.take(for: requester(), at: now) ?? []
+    guard let retry = rule.retry else { return UpstreamAttempts(order: order) }
+    retryBudget.requestBegan()
+    return UpstreamAttempts(order: order, retries: isIdempotent ? retry.times : 0, until: now + timeout)
   }
 
   /// Whether the request is allowed without any further check. This is the common case and creates no facts.
@@ -59,9 +85,12 @@ final class RoutePlan {
     return rule.groups?.isMet(by: known) ?? true
   }
 
-  /// Whether the route sets a header with this name.
+  private static func lengthBit(_ length: Int) -> UInt64 { 1 << UInt64(min(length, 63)) }
+
+  /// Whether the route sets a header with this name, or any route states something about users by it.
   func replaces(_ bytes: Span<UInt8>, _ name: Range<Int>) -> Bool {
-    headerNames.contains { wanted in
+    guard headerNameLengths & Self.lengthBit(name.count) != 0 else { return false }
+    return headerNames.contains { wanted in
       guard wanted.count == name.count else { return false }
       for offset in wanted.indices where wanted[offset] != ByteClass.folded(bytes[name.lowerBound + offset]) {
         return false

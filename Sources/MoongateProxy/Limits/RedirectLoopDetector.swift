@@ -76,7 +76,7 @@ final class RedirectLoopDetector: Sendable {
   /// Path and query of a Location; nil if it leads to a gateway page.
   static func place(_ location: String) -> String? {
     var place = location[...]
-    if let scheme = location.firstRange(of: "://") {
+    if !location.hasPrefix("/"), let scheme = location.firstRange(of: "://") {
       place = location[scheme.upperBound...].drop { $0 != "/" && $0 != "?" }
       if place.first != "/" { place = "/" + place }
     }

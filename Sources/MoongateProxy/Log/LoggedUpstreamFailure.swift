@@ -8,17 +8,17 @@ struct LoggedUpstreamFailure: FoldedEntry, Hashable {
   let upstream: String
   let cause: UpstreamFailureCause
   let reason: String
-  /// Whether the request was retried with another upstream of the route.
+  /// Whether the request was sent again, to another upstream of the route or to the same one.
   let isRetried: Bool
 
   var level: Logger.Level { isRetried ? .warning : .error }
 
   var message: Logger.Message {
-    isRetried ? "an upstream failed, and the request was retried with another one" : "an upstream failed"
+    isRetried ? "an upstream failed, and the request was retried" : "an upstream failed"
   }
 
   var messageOfMore: Logger.Message {
-    isRetried ? "an upstream kept failing, and requests were retried with others" : "an upstream kept failing"
+    isRetried ? "an upstream kept failing, and requests were retried" : "an upstream kept failing"
   }
 
   var metadata: Logger.Metadata { ["upstream": "\(upstream)", "reason": "\(reason)"] }

@@ -18,6 +18,8 @@ package struct ProxyDependencies: Sendable {
   let policyFaults: FoldedLog<LoggedPolicyFault>
   /// The providers of the program, for the pages that users are redirected to.
   let providers: ProviderRegistry
+  /// Makes the access tokens for services of routes with `bearer`; nil: they get none.
+  let apps: Apps?
   /// Receives the spans of requests.
   let spans: SpanQueue
   /// Evaluates requests in shadow mode while there is a candidate.
@@ -32,13 +34,15 @@ package struct ProxyDependencies: Sendable {
     keys: KeyRing,
     clock: any GatewayClock, random: any RandomSource, audit: AuditTrail, logger: Logger,
     policyFaults: FoldedLog<LoggedPolicyFault>? = nil,
-    providers: ProviderRegistry = .none, tokens: AccessTokenDirectory? = nil, spans: SpanQueue = SpanQueue(),
+    providers: ProviderRegistry = .none, tokens: AccessTokenDirectory? = nil, apps: Apps? = nil,
+    spans: SpanQueue = SpanQueue(),
     shadow: PolicyShadow? = nil, mostConnections: Int = .max
   ) {
     self.mostConnections = mostConnections
     self.spans = spans
     self.shadow = shadow
     self.tokens = tokens
+    self.apps = apps
     self.providers = providers
     self.generation = generation
     self.sessions = sessions

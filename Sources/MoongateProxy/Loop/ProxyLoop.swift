@@ -13,6 +13,7 @@ final class ProxyLoop {
   let eventLoop: any EventLoop
   let sessions: SessionCache
   let tokens: TokenCache
+  let bearers: BearerTokens
   let spare = SpareFields()
   var metrics = EventLoopMetrics()
   var traceIDs: TraceIDs
@@ -31,6 +32,8 @@ final class ProxyLoop {
   private var ticks: UInt64 = 0
   private var ticker: RepeatedTask?
   private let upstreamTLS = UpstreamTLS()
+  /// The health checks that this event loop makes for the process.
+  private var healthCheckers: [HealthChecker] = []
 
   init(_ shared: SharedState, eventLoop: any EventLoop) {
     self.shared = shared
@@ -38,6 +41,7 @@ final class ProxyLoop {
     traceIDs = TraceIDs(from: shared.dependencies.random)
     sessions = SessionCache(eventLoop: eventLoop, remembersDead: true, trust: shared.trust)
     tokens = TokenCache(shared.dependencies.tokens, eventLoop: eventLoop, trust: shared.trust)
+    bearers = BearerTokens(shared, eventLoop: eventLoop)
     let bound = NIOLoopBound(WeakReference(self), eventLoop: eventLoop)
     ticker = eventLoop.scheduleRepeatedTask(initialDelay: Self.tick, delay: Self.tick) { task in
       guard let loop = bound.value.loop else { return task.cancel() }
@@ -58,11 +62,15 @@ final class ProxyLoop {
       version: version, generation: active.current, providers: shared.dependencies.providers,
       metricsIndex: { self.metrics.index(of: ($0.host ?? "") + $0.path.text) }, target: { self.target($0) })
     plan = made
+    for route in made.routes {
+      route.setOrder(health: shared.healthChecks.health(of: route.rule), keys: shared.dependencies.keys)
+    }
     let used = Set(made.generation.routes.routes.flatMap(\.upstreams))
     for (upstream, target) in targets where !used.contains(upstream) {
       target.retire()
       targets[upstream] = nil
     }
+    upstreamTLS.keep(only: used)
     return made
   }
 
@@ -120,17 +128,18 @@ final class ProxyLoop {
 
   /// Acquires a permit for a connection.
   /// - Returns: nil if a limit is reached; the connection must then be closed.
-  func admit(_ peer: ClientAddress) -> ConnectionPermit? {
+  func admit(_ peer: ConnectionPeer) -> ConnectionPermit? {
     let plan = currentPlan()
     let limits = plan.settings.connectionLimits
     let most = min(limits.connections, shared.dependencies.mostConnections)
     let isWithin = shared.connections.opened(limit: most)
     var use: AddressUse?
     var isWithinAddress = true
-    if isWithin, peer != .unspecified, !ForwardedClient.trusts(peer, plan.trustedProxies) {
-      (use, isWithinAddress) = shared.addresses.connect(peer, limit: limits.connectionsPerAddress, at: now)
+    let address = peer.address
+    if isWithin, address != .unspecified, !ForwardedClient.trusts(address, plan.trustedProxies) {
+      (use, isWithinAddress) = shared.addresses.connect(address, limit: limits.connectionsPerAddress, at: now)
     }
-    let permit = ConnectionPermit(shared.connections, addressUse: use)
+    let permit = ConnectionPermit(shared.connections, of: peer, addressUse: use)
     if isWithin, isWithinAddress { return permit }
     permit.end()
     metrics.refusedConnections += 1
@@ -160,6 +169,7 @@ final class ProxyLoop {
     if let plan, plan.version != shared.dependencies.generation.version { (self.plan, authorizer) = (nil, nil) }
     handOverLines()
     checkTimes(at: now)
+    checkHealth(at: now)
     if ticks % 10 == 0 {
       for target in targets.values { target.closeIdle(before: now - .seconds(30)) }
       writeActivity()
@@ -174,6 +184,19 @@ final class ProxyLoop {
       if index < connections.count { connections[index].checkTime(now) }
       index -= 1
     }
+  }
+
+  /// Makes the health checks that are due.
+  private func checkHealth(at now: NIODeadline) {
+    let active = shared.dependencies.generation
+    let version = active.version
+    if shared.healthChecks.isOutdated(version) {
+      for health in shared.healthChecks.adopt(active.current.routes, version: version) {
+        let target = UpstreamTarget(health.check.upstream, eventLoop: eventLoop, tls: upstreamTLS, spare: spare)
+        healthCheckers.append(HealthChecker(health, target: target, log: shared.upstreamHealth))
+      }
+    }
+    if !healthCheckers.isEmpty { healthCheckers.removeAll { !$0.tick(now) } }
   }
 
   /// Hands the new lines to the access log.

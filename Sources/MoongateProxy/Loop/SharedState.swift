@@ -38,13 +38,17 @@ final class SharedState: Sendable {
   let assertions: RotatingKeys
   let connections = ConnectionCount()
   let addresses = AddressTable()
+  let healthChecks = HealthCheckTable()
   let redirectLoops = RedirectLoopDetector()
   let page: RefusalPage?
   let errorPage: ErrorPage?
   let accessLog: AccessLog?
   let upstreamFailures: FoldedLog<LoggedUpstreamFailure>
+  let upstreamHealth: FoldedLog<LoggedUpstreamHealth>
   let forwardingFaults: FoldedLog<LoggedForwardingFault>
   let http2Limits: FoldedLog<LoggedHTTP2Limit>
+  let proxyHeaders: FoldedLog<LoggedProxyHeader>
+  let missingTokens: FoldedLog<LoggedMissingToken>
   let outsideAddresses: FoldedLog<LoggedOutsideAddress>
   let trust = CacheTrust()
   private let idleNanoseconds = Atomic<Int64>(250_000_000)
@@ -55,8 +59,11 @@ final class SharedState: Sendable {
     self.page = page
     self.errorPage = errorPage
     upstreamFailures = FoldedLog<LoggedUpstreamFailure>(logger: dependencies.logger, clock: dependencies.clock)
+    upstreamHealth = FoldedLog<LoggedUpstreamHealth>(logger: dependencies.logger, clock: dependencies.clock)
     forwardingFaults = FoldedLog<LoggedForwardingFault>(logger: dependencies.logger, clock: dependencies.clock)
     http2Limits = FoldedLog<LoggedHTTP2Limit>(logger: dependencies.logger, clock: dependencies.clock)
+    proxyHeaders = FoldedLog<LoggedProxyHeader>(logger: dependencies.logger, clock: dependencies.clock)
+    missingTokens = FoldedLog<LoggedMissingToken>(logger: dependencies.logger, clock: dependencies.clock)
     outsideAddresses = FoldedLog<LoggedOutsideAddress>(logger: dependencies.logger, clock: dependencies.clock)
     assertions = RotatingKeys(dependencies.keys, for: .assertions, at: dependencies.clock.now())
   }

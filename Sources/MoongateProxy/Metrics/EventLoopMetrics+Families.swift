@@ -37,6 +37,13 @@ extension EventLoopMetrics {
         }),
       MetricFamily(.upstreamConnectionsOpenedTotal, byUpstream(\.opened)),
       MetricFamily(.upstreamConnectionsFailedTotal, byUpstream(\.failed)),
+      MetricFamily(
+        .upstreamRetriesTotal,
+        known.flatMap { name, metrics in
+          metrics.retries.sorted { $0.key.rawValue < $1.key.rawValue }.map { cause, count in
+            Sample([("upstream", name), ("cause", cause.rawValue)], Double(count))
+          }
+        }),
       MetricFamily(.upstreamReusesTotal, byUpstream(\.reused)),
       MetricFamily(
         .sessionLookupsTotal,

@@ -95,8 +95,11 @@ struct EventLoopMetrics: Sendable {
     var opened = 0
     var failed = 0
     var reused = 0
+    /// Attempts after which a request was sent again.
+    var retries: [UpstreamFailureCause: Int] = [:]
 
     mutating func merge(_ other: Self) {
+      retries.merge(other.retries) { $0 + $1 }
       idle += other.idle
       open += other.open
       opened += other.opened

@@ -14,6 +14,8 @@ final class CachedSession {
   /// For an access token: the last client address. Uses from the same address are stored at intervals only.
   var lastAddress = ClientAddress.unspecified
   private var assertions: [Signed] = []
+  /// The access tokens for services of routes with `bearer`.
+  var bearers = BearerLines()
   /// `f.session` in a version of the generation.
   private var facts: (version: UInt64, session: SessionFacts)?
 
@@ -24,8 +26,8 @@ final class CachedSession {
     /// The version of the generation that computed its groups and claims.
     let version: UInt64
     let line: [UInt8]
-    /// The complete forward-auth response, created on first use.
-    var answer: ByteBuffer?
+    /// The complete forward-auth responses by `RouteIdentity.index`, created on first use.
+    var answers: [(index: Int, response: ByteBuffer)] = []
   }
 
   init(key: SessionKey, snapshot: SessionSnapshot) {
@@ -70,15 +72,20 @@ final class CachedSession {
     assertions[try signed(by: keys, plan, entitlements, audience: audience, now: now)].line
   }
 
-  /// The forward-auth "allow" response, created once per audience and minute: a complete head with its empty line.
+  /// The forward-auth "allow" response, created once per audience, minute and kind of identity headers: a complete head
+  /// with its empty line.
   func forwardAnswer(
-    by keys: RotatingKeys, _ plan: GenerationPlan, _ entitlements: Entitlements, audience: String, now: Timestamp
+    by keys: RotatingKeys, _ plan: GenerationPlan, _ entitlements: Entitlements,
+    for service: (audience: String, identity: RouteIdentity), now: Timestamp
   ) throws -> ByteBuffer {
-    let place = try signed(by: keys, plan, entitlements, audience: audience, now: now)
-    if let known = assertions[place].answer { return known }
-    let headers = IdentityHeaders(snapshot.account, groups: entitlements.groups)
-    let made = headers.forwardAnswer(assertion: assertions[place].line, plan.securityLine)
-    assertions[place].answer = made
+    let index = service.identity.index
+    let place = try signed(by: keys, plan, entitlements, audience: service.audience, now: now)
+    if let known = assertions[place].answers.first(where: { $0.index == index }) { return known.response }
+    let headers = IdentityHeaders(service.identity.settings, of: snapshot.account, entitlements)
+    let made = headers.forwardAnswer(
+      plan.identityHeaderNames, assertion: assertions[place].line, plan.securityLine)
+    if assertions[place].answers.count >= 4 { assertions[place].answers.removeFirst() }
+    assertions[place].answers.append((index, made))
     return made
   }
 

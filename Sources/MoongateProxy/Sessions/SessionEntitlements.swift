@@ -4,16 +4,21 @@ import NIOCore
 
 /// The groups and claims of a session in one event loop, for one generation.
 ///
-/// It is immutable. Each request of the session shares it instead of copying it.
+/// Each request of the session shares it instead of copying it.
 final class SessionEntitlements {
   /// How long a failure is cached: a function that was killed on a busy machine must not refuse a user permanently.
   private static let retryAfter: TimeAmount = .seconds(1)
+  /// The maximum number of routes whose headers are cached. It only bounds the memory of one session.
+  private static let mostOthers = 8
 
   /// The version of the generation (`ActiveGeneration.version`).
   let version: UInt64
   let outcome: Result<Entitlements, PolicyFault>
   /// `Remote-User` and the other known identity headers, as header lines.
-  let identity: [UInt8]
+  private let usual: [UInt8]
+  /// What services of routes with `identity` learn, by `RouteIdentity.index`.
+  private var others: [(index: Int, lines: [UInt8], authorization: [UInt8])] = []
+  private let account: Account
   private let retryAt: NIODeadline
 
   /// Evaluates the groups and claims.
@@ -26,8 +31,27 @@ final class SessionEntitlements {
       }
     }
     retryAt = monotonic + Self.retryAfter
-    let groups = (try? outcome.get())?.groups ?? []
-    identity = IdentityHeaders(snapshot.account, groups: groups).lines
+    account = snapshot.account
+    usual = IdentityHeaders(ServiceIdentity(), of: account, (try? outcome.get()) ?? .none).lines
+  }
+
+  /// The known identity headers for the service of a route, as header lines.
+  func lines(_ identity: RouteIdentity) -> [UInt8] {
+    identity.index == RouteIdentity.usual ? usual : other(identity).lines
+  }
+
+  /// The header line of HTTP Basic for the service of a route; empty without.
+  func authorization(_ identity: RouteIdentity) -> [UInt8] {
+    identity.index == RouteIdentity.usual ? [] : other(identity).authorization
+  }
+
+  private func other(_ identity: RouteIdentity) -> (lines: [UInt8], authorization: [UInt8]) {
+    if let known = others.first(where: { $0.index == identity.index }) { return (known.lines, known.authorization) }
+    let headers = IdentityHeaders(identity.settings, of: account, (try? outcome.get()) ?? .none)
+    let made = (lines: headers.lines, authorization: headers.authorization)
+    if others.count >= Self.mostOthers { others.removeFirst() }
+    others.append((identity.index, made.lines, made.authorization))
+    return made
   }
 
   /// Whether the cached result is still valid.

@@ -78,6 +78,7 @@ final class UpstreamConnection: ChannelInboundHandler {
   /// Starts an exchange.
   func begin(for owner: any UpstreamClient, toHead: Bool, wantsUpgrade: Bool) {
     self.owner = owner
+    target.requestBegan()
     self.toHead = toHead
     self.wantsUpgrade = wantsUpgrade
     interims = 0
@@ -90,15 +91,20 @@ final class UpstreamConnection: ChannelInboundHandler {
 
   /// Ends the exchange. The connection becomes idle, or is closed if it cannot be reused.
   func end(reusable: Bool) {
-    owner = nil
+    release()
     resumeReading()
     guard reusable, keepsAlive, isOpen, input.readableBytes == 0, !isTunnel else { return close() }
     target.putIdle(self)
   }
 
   func close() {
-    owner = nil
+    release()
     context?.close(promise: nil)
+  }
+
+  private func release() {
+    if owner != nil { target.requestEnded() }
+    owner = nil
   }
 
   /// The time since the upstream last acknowledged sent bytes; nil if it is unknown.
@@ -163,7 +169,7 @@ final class UpstreamConnection: ChannelInboundHandler {
     ready = nil
     // Attack: a TLS stream that is cut without a closing alert must not count as complete.
     if body?.endsByClose == true { body = BodyDecoder(.length(1)) }
-    if !Self.isClosing(error) { fault = "the connection failed: \(error)" }
+    if !Self.isClosing(error) { fault = UpstreamTLS.words(for: error) ?? "the connection failed: \(error)" }
     context.close(promise: nil)
   }
 

@@ -4,7 +4,7 @@ import NIOCore
 import NIOPosix
 import NIOSSL
 
-/// One upstream in one event loop: its idle connections and its failure state.
+/// One upstream in one event loop: its idle connections, how busy it is, and its failure state.
 final class UpstreamTarget {
   private static let maxIdle = 256
   /// A failed upstream comes last for this time.
@@ -20,6 +20,9 @@ final class UpstreamTarget {
   private var idle: [UpstreamConnection] = []
   private var counted = EventLoopMetrics.Upstream()
   private var downUntil = NIODeadline.uptimeNanoseconds(0)
+  private var unreachableUntil = NIODeadline.uptimeNanoseconds(0)
+  /// The requests of this event loop that the upstream has not completed, and the connections that are being opened.
+  private(set) var busy = 0
   private var isRetired = false
 
   init(_ upstream: Upstream, eventLoop: any EventLoop, tls: UpstreamTLS, spare: SpareFields) {
@@ -39,9 +42,30 @@ final class UpstreamTarget {
   /// Whether the upstream failed recently.
   func isDown(at now: NIODeadline) -> Bool { now < downUntil }
 
+  /// Whether the upstream recently accepted no connection. Unlike other failures, a request cannot cause that.
+  func isUnreachable(at now: NIODeadline) -> Bool { now < unreachableUntil }
+
+  /// A request failed at the upstream.
   func failed(at now: NIODeadline) { downUntil = now + Self.downTime }
 
-  func succeeded() { downUntil = NIODeadline.uptimeNanoseconds(0) }
+  /// The upstream accepted no connection.
+  func refusedConnection(at now: NIODeadline) {
+    failed(at: now)
+    unreachableUntil = downUntil
+  }
+
+  func succeeded() {
+    downUntil = NIODeadline.uptimeNanoseconds(0)
+    unreachableUntil = downUntil
+  }
+
+  /// A request was given to one of the connections. `requestEnded` follows in any case.
+  func requestBegan() { busy += 1 }
+
+  func requestEnded() { busy -= 1 }
+
+  /// A request whose attempt here failed was sent again, here or to another upstream.
+  func wasRetried(_ cause: UpstreamFailureCause) { counted.retries[cause, default: 0] += 1 }
 
   /// Takes the most recently used idle connection.
   func takeIdle(canRepeat: Bool, now: NIODeadline) -> UpstreamConnection? {
@@ -85,12 +109,15 @@ final class UpstreamTarget {
   func connect(timeout: TimeAmount, _ callback: @escaping (Result<UpstreamConnection, any Error>) -> Void) {
     let tls: NIOSSLContext?
     do {
-      tls = upstream.isSecure ? try self.tls.context() : nil
+      tls = upstream.isSecure ? try self.tls.context(for: upstream) : nil
     } catch {
+      counted.failed += 1
       return callback(.failure(error))
     }
+    busy += 1
     let upstream = upstream
     let bare = IPAddressBytes.withoutBrackets(upstream.host)
+    let name = upstream.trust?.name ?? bare
     let bound = NIOLoopBound(self, eventLoop: eventLoop)
     let ready = eventLoop.makePromise(of: Void.self)
     let opening = ClientBootstrap(group: eventLoop)
@@ -101,19 +128,20 @@ final class UpstreamTarget {
           if let tls {
             // Verify a host name by SNI. SNI cannot contain an IP address (RFC 6066 section 3), which is then compared
             // as such.
-            let isAddress = IPAddressText.parse(bare.utf8) != nil
+            let isAddress = IPAddressText.parse(name.utf8) != nil
             try channel.pipeline.syncOperations.addHandler(
-              NIOSSLClientHandler(context: tls, serverHostname: isAddress ? nil : bare))
+              NIOSSLClientHandler(context: tls, serverHostname: isAddress ? nil : name))
           }
           let handler = UpstreamConnection(
             target: bound.value, spare: bound.value.spare, ready: tls == nil ? nil : ready)
           try channel.pipeline.syncOperations.addHandler(handler)
         }
       }
-    opening.connect(host: bare, port: upstream.port).assumeIsolated().whenComplete { [eventLoop] result in
+    opening.connect(host: bare, port: upstream.port).assumeIsolated().whenComplete { result in
       switch result {
       case .failure(let error):
         self.counted.failed += 1
+        self.busy -= 1
         ready.fail(error)
         callback(.failure(error))
       case .success(let channel):
@@ -125,18 +153,26 @@ final class UpstreamTarget {
         let found = Result { try channel.pipeline.syncOperations.handler(type: UpstreamConnection.self) }
         guard tls != nil else {
           ready.succeed()
+          self.busy -= 1
           return callback(found)
         }
-        // An upstream that accepts a connection but does not complete the handshake counts as not responding.
-        let late = eventLoop.assumeIsolated().scheduleTask(in: timeout) {
-          ready.fail(ChannelError.connectTimeout(timeout))
-          channel.close(promise: nil)
-        }
+        self.limit(ready, of: channel, to: timeout)
         ready.futureResult.assumeIsolated().whenComplete { handshake in
-          late.cancel()
+          self.busy -= 1
+          if case .failure = handshake { self.counted.failed += 1 }
           callback(handshake.flatMap { found })
         }
       }
     }
+  }
+
+  /// Closes a connection that is not ready in time. An upstream that accepts a connection but does not complete the
+  /// handshake counts as not responding.
+  private func limit(_ ready: EventLoopPromise<Void>, of channel: any Channel, to timeout: TimeAmount) {
+    let late = eventLoop.assumeIsolated().scheduleTask(in: timeout) {
+      ready.fail(ChannelError.connectTimeout(timeout))
+      channel.close(promise: nil)
+    }
+    ready.futureResult.assumeIsolated().whenComplete { _ in late.cancel() }
   }
 }

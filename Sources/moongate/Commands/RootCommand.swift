@@ -8,7 +8,8 @@ package struct RootCommand: AsyncParsableCommand {
     abstract: "An authentication gateway: every request must be authenticated before it reaches a service.",
     version: BuildVersion.text,
     subcommands: [
-      Serve.self, Init.self, Check.self, Reload.self, Upgrade.self, Health.self, Doctor.self, Policy.self,
+      Serve.self, Init.self, Check.self, Reload.self, Upgrade.self, Health.self, Doctor.self, ProxyCommand.self,
+      Policy.self,
       ProviderCommand.self,
       AccountCommand.self,
       GroupCommand.self,

@@ -111,7 +111,7 @@ struct Gateway {
         clock: clock, random: random, audit: audit, logger: logger, policyFaults: policyFaults, providers: registry,
         tokens: AccessTokenDirectory(
           store: store, generations: generations, keys: key.keys, clock: clock, random: random, logger: logger),
-        spans: spans, shadow: shadow, mostConnections: mostConnections),
+        apps: apps, spans: spans, shadow: shadow, mostConnections: mostConnections),
       accessLog: accessLog,
       page: { refusal, visitor, languages in
         pages.html(for: refusal, to: visitor, languages: languages, generation: generations.current)

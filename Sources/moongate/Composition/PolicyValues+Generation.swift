@@ -10,7 +10,11 @@ extension PolicyValues {
   /// Creates the answer of `GET /policy/values` for a generation.
   init(_ generation: any PolicyGeneration, providers: ProviderRegistry) {
     let policies = generation.policies.values.sorted { $0.provider < $1.provider }.map { PolicyListing($0) }
-    let all = policies + [PolicyListing(generation.tokenPolicy), PolicyListing(generation.accounts)]
+    let all =
+      policies + [
+        PolicyListing(generation.tokenPolicy), PolicyListing(generation.accounts),
+        PolicyListing(generation.routes, generation.gateway),
+      ]
     self.init(
       generation: generation.id,
       listings: all.map { listing in

@@ -278,6 +278,24 @@ import Testing
     #expect(bench.shadow.status?.tally.judged == ["request": 5])
   }
 
+  /// Paths with slashes inside names are judged as in the proxy.
+  @Test func newRouteBeforeAnEncodedOneIsReported() async throws {
+    var all = try route("/**", open: true, line: 12)
+    all.encoded = .slash
+    let routes = [all]
+    let admin = try route("/admin/**", open: true, line: 11)
+    let bench = try await bench { $0.routes = RouteTable(routes: routes) }
+    try watch(bench) { $0.routes = RouteTable(routes: [admin] + routes) }
+    for path in ["/x%2Fy", "/admin%2Fx"] {
+      bench.shadow.take(
+        ObservedRequest(
+          facts: RequestFacts(method: "GET", host: "localhost", path: path, query: ""), address: .unspecified,
+          userAgent: nil, session: nil),
+        DecisionID(from: SystemRandom()), at: bench.clock.now())
+    }
+    #expect(try await seen(bench) == ["1 × request: pass → bad_request by routes.lua:12"])
+  }
+
   // MARK: without effect
 
   /// Attack: a candidate uses up attempts, locks people out or sends messages, although it is only in shadow mode.

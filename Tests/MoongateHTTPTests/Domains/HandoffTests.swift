@@ -120,6 +120,33 @@ import Testing
     }
   }
 
+  /// A path that only the routes of the further domain take (`encoded`) arrives byte for byte.
+  @Test(arguments: ["/@scope%2fname?x=%2F", "/queues/%2F/name", "/web/http://a.example//x", "/a%5Cb"])
+  func encodedPathsArrive(_ target: String) async throws {
+    let change: @Sendable (inout TestGeneration) -> Void = { generation in
+      generation.routes = RouteTable(
+        routes: DomainWorld.routes.map { route in
+          var route = route
+          if route.host == "app.example.org" { route.encoded = .all }
+          return route
+        })
+    }
+    try await DomainWorld.run(change: change) { client in
+      let owner = try await DomainBrowser.owner(client)
+      let address = "\(DomainWorld.app)/auth/handoff?return_to=\(PercentEncoding.encode(target))"
+      #expect(try await owner.follow(address).last == DomainWorld.app + target)
+      let other = "https://shop.example.org/auth/handoff?return_to=\(PercentEncoding.encode(target))"
+      #expect(try await owner.follow(other).last == "https://shop.example.org/", "its route does not take the path")
+      // Signs in first.
+      let stranger = DomainBrowser(client)
+      let login = try #require(try await stranger.follow(address).last)
+      let returnTo = try #require(URLComponents(string: login)?.queryItems?.first { $0.name == "return_to" }?.value)
+      #expect(
+        FormFields(returnTo.utf8.drop { $0 != UInt8(ascii: "?") }.dropFirst())?["return_to"] == DomainWorld.app + target
+      )
+    }
+  }
+
   @Test func severalTabsCompleteTheirHandoffs() async throws {
     try await DomainWorld.run { client in
       let browser = try await DomainBrowser.owner(client)

@@ -57,6 +57,21 @@ import Testing
     #expect(!text.contains("counters"))
   }
 
+  /// A request beyond the `rate` of a route: the rate with its line, and no counter of a policy.
+  @Test func requestBeyondTheRateOfARouteIsExplained() {
+    let event = AuditEvent(
+      id: DecisionID(text: "dc_x"), at: Timestamp(milliseconds: 0), kind: .refused, code: "rate_limited",
+      detail: ["rule": "rate", "at": "routes.lua:4", "per": "ip", "max": "100", "window": "60", "retry_after": "7"])
+    let text = Decision(event).text(colour: false)
+    for line in [
+      "429 rate_limited  dc_x", "  rule       rate  routes.lua:4", "             at most 100 per ip in 1m",
+      "  told       to try again after 7s",
+    ] {
+      #expect(text.split(separator: "\n").contains { $0 == line }, "\(text)")
+    }
+    #expect(!text.contains("counter"))
+  }
+
   private static let limits = """
     return policy "phone_otp" {
       limits = {

@@ -195,6 +195,28 @@ import Testing
       "guarantees.lua:2: guarantee \"administration takes two factors\" does not hold. The route at routes.lua:2 is open to everyone "
         + "(`allow = true`), and takes GET /admin/style.css without a session"),
     Broken(
+      "the route is open to a network",
+      [
+        "guarantees.lua": admin,
+        "routes.lua": routes(
+          "path = \"/admin/**\", allow = { networks = { \"10.0.0.0/8\", \"192.0.2.7\" } }, require = { passed = \"totp\" }"
+        ),
+      ],
+      "guarantees.lua:2: guarantee \"administration takes two factors\" does not hold. The route at routes.lua:2 is open to clients of "
+        + "10.0.0.0/8, 192.0.2.7/32 (`allow.networks`), and takes GET /admin from them without a session"),
+    Broken(
+      "an open route takes an encoded slash",
+      [
+        "guarantees.lua": guarantee("salaries take two factors", "route = \"/reports/*/salaries\", factors = 2"),
+        "flows/login.lua": flow("login", "existing", "{ \"phone_otp\" }", "{ \"totp\" }"),
+        "routes.lua": routes(
+          "path = \"/reports/*\", allow = true, encoded = { \"slash\" }",
+          "path = \"/reports/**\", require = { passed = \"totp\" }"
+        ),
+      ],
+      "guarantees.lua:2: guarantee \"salaries take two factors\" does not hold. The route at routes.lua:2 is open to everyone "
+        + "(`allow = true`), and takes GET /reports/%2Fsalaries without a session"),
+    Broken(
       "the route's decide allows it",
       [
         "guarantees.lua": guarantee("administration takes the app", "route = \"/admin/**\", passed = \"totp\""),

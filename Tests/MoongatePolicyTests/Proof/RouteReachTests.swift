@@ -8,19 +8,20 @@ import Testing
 @Suite struct RouteReachTests {
   private static func pattern(_ text: String) throws -> PathPattern {
     let problems = Problems()
-    let catalog = ProviderCatalog(compiledIn: [])
     let node = LuaNode(value: .text(text), location: SourceLocation(file: "routes.lua", line: 1))
-    return try #require(
-      RouteReader(catalog: catalog, flows: nil, gateway: nil, groups: nil, problems: problems).readPattern(node, "path")
-    )
+    return try #require(RoutePatternReader(problems: problems).readPattern(node, "path"))
   }
 
-  private static func route(_ path: String, host: String? = nil, methods: Set<String>? = nil) throws -> Route {
-    Route(
+  private static func route(
+    _ path: String, host: String? = nil, methods: Set<String>? = nil, encoded: EncodedPathBytes = []
+  ) throws -> Route {
+    var route = Route(
       host: host, path: try pattern(path), methods: methods, upstreams: [], isOpen: false, flow: "login",
       requirement: nil, decide: nil,
       timeout: .seconds(30), allowsUpgrade: false, headers: [], bodyLimit: nil,
       location: SourceLocation(file: "routes.lua", line: 1))
+    route.encoded = encoded
+    return route
   }
 
   private static func reach(_ routes: [Route], _ text: String, host: String? = nil) throws -> [String] {
@@ -60,6 +61,40 @@ import Testing
   @Test func refusedPathsAreNotExamples() throws {
     #expect(try Self.reach([Self.route("/.*")], "/*") == ["0 GET /.x"])
     #expect(try Self.reach([Self.route("/*/")], "/**") == ["0 GET /x/"])
+  }
+
+  /// Attack: a service reads `%2F` in a path that a weaker route takes as a separator, and answers a path that a later
+  /// route protects.
+  @Test(arguments: [(EncodedPathBytes.slash, "%2F"), (.backslash, "%5C")])
+  func routeThatTakesAnEncodedSeparatorReachesTheDecodedPath(_ encoded: EncodedPathBytes, _ text: String) throws {
+    let weak = try Self.route("/a/*", encoded: encoded)
+    let strong = try Self.route("/a/**")
+    #expect(try Self.reach([weak, strong], "/a/*/b") == ["0 GET /a/\(text)b", "1 GET /a/x/b"])
+    // A route without the field refuses the path.
+    #expect(try Self.reach([Self.route("/a/*"), strong], "/a/*/b") == ["1 GET /a/x/b"])
+    // An earlier route that matches the decoded path keeps it from the weaker one: it gets 400.
+    #expect(try Self.reach([strong, weak], "/a/*/b") == ["0 GET /a/x/b"])
+    // The first route that matches the path with the byte as data decides, and it has no field.
+    #expect(try Self.reach([Self.route("/a/*"), weak, strong], "/a/*/b") == ["2 GET /a/x/b"])
+    // A segment of dots is refused in each way of reading.
+    #expect(try Self.reach([weak], "/a/*/..*/b") == ["0 GET /a/\(text)..x\(text)b"])
+  }
+
+  /// Attack: `//` is `/` for a service, so that the path is another one for it.
+  @Test func routeThatTakesEmptySegmentsReachesTheMergedPath() throws {
+    let weak = try Self.route("/a/*/b", encoded: .empty)
+    let strong = try Self.route("/**")
+    // The shortest path has an empty segment, and is `/a/b` for such a service.
+    #expect(try Self.reach([weak, strong], "/a/b") == ["0 GET /a//b", "1 GET /a/b"])
+    #expect(try Self.reach([Self.route("/a/*/b"), strong], "/a/b") == ["1 GET /a/b"])
+    #expect(try Self.reach([strong, weak], "/a/b") == ["0 GET /a/b"])
+  }
+
+  /// Examples of usual paths are preferred, and routes without the field are proved as before.
+  @Test func usualPathIsPreferred() throws {
+    let all: EncodedPathBytes = [.slash, .backslash, .empty]
+    #expect(try Self.reach([Self.route("/**", encoded: all)], "/a/*") == ["0 GET /a/"])
+    #expect(try Self.reach([Self.route("/a/*", encoded: all)], "/a/**") == ["0 GET /a/"])
   }
 
   /// Compared with the production matcher: its first match of random paths is always among the routes, and each example

@@ -58,7 +58,7 @@ struct AccessFixture {
     let head = try Self.head("\(method) \(target) HTTP/1.1\r\nHost: \(host)\r\n\(accept)\(fields)\r\n")
     let name = try #require(HostName(host))
     return AccessRequest(
-      head, decodedPath: try Self.decoded(head, head.path),
+      head, normalPath: try Self.normal(head, head.path),
       origin: RequestOrigin(address: Self.peer, isSecure: true, host: name))
   }
 
@@ -75,7 +75,7 @@ struct AccessFixture {
     let bytes = head.bytes.readableBytesUInt8Span
     let original = try OriginalRequest(.caddy, head, rest: 0..<0) { RequestHost(bytes, $0) }
     return AccessRequest(
-      original, in: head, decodedPath: try Self.decoded(head, original.path), client: Self.peer)
+      original, in: head, normalPath: try Self.normal(head, original.path), client: Self.peer)
   }
 
   private static func head(_ text: String) throws -> RequestHead {
@@ -85,9 +85,9 @@ struct AccessFixture {
     return try #require(try decoder.next(&input, spare: &spare))
   }
 
-  private static func decoded(_ head: RequestHead, _ path: Range<Int>) throws -> [UInt8]? {
-    let path = RequestPath(head.bytes.readableBytesUInt8Span.extracting(path))
-    return try #require(path).decoded
+  private static func normal(_ head: RequestHead, _ path: Range<Int>) throws -> RequestPath {
+    let path = RequestPath(head.bytes.readableBytesUInt8Span.extracting(path), taking: .all)
+    return try #require(path)
   }
 
   // MARK: sessions
@@ -151,6 +151,7 @@ extension AccessDecision {
     case .loops(let loop): "loop \(loop.cause)"
     case .needsLookup(.session): "look up the session"
     case .needsLookup(.token): "look up the token"
+    case .needsLookup(.bearer): "make the token for the service"
     }
   }
 }

@@ -62,6 +62,25 @@ import Testing
     #expect(access.decide(try access.asked("/in", method: "POST")).location != nil)
   }
 
+  /// The proxy and forward-auth judge a path with slashes inside names alike, and a sign-in keeps it byte for byte.
+  @Test func encodedPathIsKeptForTheWayBack() throws {
+    var settings = GatewaySettings.test(publicURL: PublicURL(isSecure: true, host: "auth.example.com", port: 443))
+    settings.domains = ["example.com", "example.org"]
+    settings.cookieDomain = "example.com"
+    let access = try AccessFixture([.test(ports: []).taking(.all)], settings: settings)
+    for path in EncodedPathTests.paths {
+      let back = PercentEncoding.encode(path)
+      let login = "/auth/login?return_to="
+      #expect(access.decide(try access.proxied(path, host: "auth.example.com")).location == login + back)
+      let elsewhere = "https://auth.example.com\(login)https%3A%2F%2Fapp.example.com\(back)"
+      #expect(access.decide(try access.proxied(path)).location == elsewhere)
+      #expect(access.decide(try access.asked(path)).location == elsewhere)
+      let handoff = "https://app.example.org/auth/handoff?return_to=\(back)"
+      #expect(access.decide(try access.proxied(path, host: "app.example.org")).location == handoff)
+      #expect(access.decide(try access.asked(path, host: "app.example.org")).location == handoff)
+    }
+  }
+
   @Test func sessionRouteRefusesProgramWithoutSession() throws {
     let access = try AccessFixture([.test(ports: [])])
     let refusal = try #require(access.decide(try access.proxied(browser: false)).refusal)

@@ -338,7 +338,7 @@ import Testing
       route: route, session: nil, entitlements: .none, isCookie: false, isBasic: false, hasOurCookies: false,
       dropsAuthorization: false, tokenAddress: nil)
     return ServiceExchange(
-      grant, head: ByteBuffer(string: "GET /x HTTP/1.1\r\n\r\n"), keepsWorkerScope: false, at: now)
+      grant, head: ByteBuffer(string: "GET /x HTTP/1.1\r\n\r\n"), keepsWorkerScope: false)
   }
 
   private let post = "POST /x HTTP/1.1\r\nHost: a\r\nContent-Length: 6\r\n\r\n"

@@ -139,5 +139,8 @@ import Testing
     #expect(
       RedirectLoopDetector.place("https://a.example?x=1#f") == "/?x=1"
         && RedirectLoopDetector.place("/auth/verify?id=1") == nil)
+    for place in ["/web/http://a.example//x", "/x?to=https://a.example/y", "/a%2Fb"] {
+      #expect(RedirectLoopDetector.place(place) == place && RedirectLoopDetector.place("https://h:1\(place)") == place)
+    }
   }
 }

@@ -96,13 +96,24 @@ import Testing
     await gateway.stop()
   }
 
-  /// Upstreams are used in turn.
+  /// The first upstream gets all requests while it works.
+  @Test func theFirstUpstreamIsUsed() async throws {
+    let first = try await RecordingUpstream(Self.empty)
+    let other = try await RecordingUpstream(Self.empty)
+    let gateway = try await TestGateway(routes: [.test(ports: [first.port, other.port], open: true)])
+    for _ in 0..<6 { #expect(try await gateway.talk("GET /x HTTP/1.1\r\nHost: h\r\n\r\n").hasPrefix("HTTP/1.1 200")) }
+    #expect(first.all.components(separatedBy: "GET /x ").count == 7 && other.all.isEmpty)
+    await gateway.stop()
+  }
+
   @Test func upstreamsAreUsedInTurn() async throws {
     let upstreams = [
       try await RecordingUpstream(Self.empty), try await RecordingUpstream(Self.empty),
       try await RecordingUpstream(Self.empty),
     ]
-    let gateway = try await TestGateway(routes: [.test(ports: upstreams.map(\.port), open: true)])
+    var route = Route.test(ports: upstreams.map(\.port), open: true)
+    route.balance = .roundRobin
+    let gateway = try await TestGateway(routes: [route])
     let client = try await RawClient(port: gateway.port)
     for _ in 0..<9 {
       try await client.send("GET /x HTTP/1.1\r\nHost: h\r\n\r\n")

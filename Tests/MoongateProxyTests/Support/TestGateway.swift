@@ -24,6 +24,8 @@ final class TestGateway: Sendable {
   let audit: AuditTrail
   /// The store of access tokens.
   let store: any Store
+  /// The apps of the generation; nil if it has none.
+  let apps: Apps?
   let log = CapturedLog()
   private let channel: any Channel
   private let watching: Task<Void, Never>
@@ -43,13 +45,20 @@ final class TestGateway: Sendable {
     keys = try KeyRing(master: Array(repeating: 7, count: 32))
     audit = AuditTrail(store: FakeAudit(), logger: logger)
     store = try MemoryStore.make()
+    apps =
+      generation.apps.apps.isEmpty
+      ? nil
+      : Apps(
+        store: store, generations: active, providers: try ProviderRegistry([StubPad(), StubMail()]), keys: keys,
+        clock: clock, random: SystemRandom(), signing: SigningKeys(keys, store: store, at: clock.now()), audit: audit)
     proxy = Proxy(
       ProxyDependencies(
         generation: active, sessions: SessionDirectory(store: sessions, clock: clock), watch: watch, activity: sessions,
         keys: keys, clock: clock,
         random: SeededRandom(), audit: audit, logger: logger, providers: try ProviderRegistry([StubPad(), StubMail()]),
         tokens: AccessTokenDirectory(
-          store: store, generations: active, keys: keys, clock: clock, random: SystemRandom(), logger: logger)),
+          store: store, generations: active, keys: keys, clock: clock, random: SystemRandom(), logger: logger),
+        apps: apps),
       page: page, errorPage: errorPage)
     self.active = active
     self.clock = clock
@@ -61,10 +70,9 @@ final class TestGateway: Sendable {
       .childChannelOption(.allowRemoteHalfClosure, value: true)
       .childChannelInitializer { channel in
         channel.eventLoop.makeCompletedFuture {
-          let handler = proxy.makeConnectionHandler(for: channel, isSecure: false) {
+          try proxy.serve(channel, tls: nil) { channel, _ in
             try channel.pipeline.syncOperations.addHandler(InnerHandler())
           }
-          try channel.pipeline.syncOperations.addHandler(handler)
         }
       }
       .bind(host: "127.0.0.1", port: 0).get()

@@ -31,7 +31,7 @@ struct Examination {
     }
     if all.isEmpty { all.append(.ok("configuration", "Generation \(generation.id.prefix(8)) is good.")) }
     let (key, store, storeOffset) = await keyAndStore()
-    all += certificate() + [key] + disk() + [keyFolder()].compactMap(\.self)
+    all += certificate() + upstreamCertificates() + [key] + disk() + [keyFolder()].compactMap(\.self)
     let (upstreams, upstreamOffsets) = await self.upstreams()
     let (sites, siteOffsets) = await self.sites()
     let offsets = upstreamOffsets + siteOffsets
@@ -42,7 +42,8 @@ struct Examination {
     let addresses = Self.addresses(of: gateway.publicURL.host)
     all.append(Judgement.name(gateway.publicURL, addresses: addresses))
     if !addresses.isEmpty { all += await checkPublicURL() }
-    all.append(Judgement.proxies(gateway, addresses.isEmpty ? nil : await forwarding()))
+    let proxies = Judgement.proxies(gateway, addresses.isEmpty ? nil : await forwarding())
+    all += [proxies, Judgement.networks(generation.routes, proxies: proxies)].compactMap(\.self)
     if !addresses.isEmpty { all.append(await judgedHost()) }
     await web.end()
     return all
@@ -135,27 +136,6 @@ struct Examination {
   }
 
   // MARK: other machines
-
-  private func upstreams() async -> ([Finding], [(name: String, seconds: Double)]) {
-    var findings: [Finding] = []
-    var offsets: [(name: String, seconds: Double)] = []
-    for upstream in Set(generation.routes.routes.flatMap(\.upstreams)).sorted(by: {
-      "\($0.host):\($0.port)" < "\($1.host):\($1.port)"
-    }) {
-      let url = "\(upstream)/"
-      do throws(WebFault) {
-        let answer = try await web.send(WebRequest(url: url))
-        findings.append(.ok("upstream", "\(url) answers (\(answer.status))."))
-        if let date = answer.header("date").flatMap(Self.date) { offsets.append((url, date.timeIntervalSinceNow)) }
-      } catch {
-        findings.append(
-          .failed(
-            "upstream", "\(url) does not answer: \(SiteClient.withoutSite(error.reason, of: url)).",
-            fix: "Start the service, or correct `to` in routes.lua."))
-      }
-    }
-    return (findings, offsets)
-  }
 
   /// Checks the certificate at public_url, and that public_url leads to a gateway.
   private func checkPublicURL() async -> [Finding] {

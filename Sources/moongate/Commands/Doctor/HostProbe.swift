@@ -26,11 +26,11 @@ struct HostProbe: Equatable {
   init?(_ routes: RouteTable, publicURL: PublicURL) {
     let matcher = RouteMatcher(routes)
     let get = Array("GET".utf8)
-    for route in routes.routes where !route.isOpen {
+    for route in routes.routes where route.needsSession {
       let host = route.host ?? Self.otherHost
       let path = Self.path(of: route.path)
       guard host != publicURL.host, let index = matcher.match(host: host, path: path.span, method: get.span),
-        !routes.routes[index].isOpen
+        routes.routes[index].needsSession
       else { continue }
       let names = String(decoding: path, as: UTF8.self).split(separator: "/", omittingEmptySubsequences: false)
       self.init(host: host, path: names.map { PercentEncoding.encode(String($0)) }.joined(separator: "/"))
@@ -72,4 +72,9 @@ struct HostProbe: Equatable {
     let back = target.queryItems?.first { $0.name == "return_to" }?.value.flatMap { URLComponents(string: $0) }
     return target.host == host || back?.host == host
   }
+}
+
+extension Route {
+  /// Whether every client needs a session, also one that this machine's network contains (`allow.networks`).
+  fileprivate var needsSession: Bool { !isOpen && openNetworks.isEmpty }
 }

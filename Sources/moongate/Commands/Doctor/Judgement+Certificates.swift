@@ -1,17 +1,20 @@
 import Foundation
 
-/// Who presents a certificate to clients.
+/// Who presents a certificate: to clients, or to a service.
 enum CertificatePresenter: Equatable {
   /// The gateway, from the file of `tls`.
   case gateway(file: String)
   /// A proxy in front of the gateway, at `public_url`.
   case proxy(url: String)
+  /// The gateway to a service, by `upstream_tls`.
+  case upstream(url: String)
 
   /// The certificate, as the subject of a sentence.
   var subject: String {
     switch self {
     case .gateway(let file): file
     case .proxy(let url): "The certificate at \(url)"
+    case .upstream(let url): "The certificate that `upstream_tls` shows to \(url)"
     }
   }
 
@@ -20,6 +23,7 @@ enum CertificatePresenter: Equatable {
     switch self {
     case .gateway: "Renew it; the gateway loads the new file within a second."
     case .proxy: "Renew the certificate at the proxy, and let the proxy load the new one."
+    case .upstream: "Renew it, then run `moongate reload`."
     }
   }
 
@@ -29,6 +33,7 @@ enum CertificatePresenter: Equatable {
     case .gateway: "Find out why it was not renewed: `certbot renew --dry-run`."
     case .proxy:
       "Find out why it was not renewed (`certbot renew --dry-run`), or why the proxy has not loaded the new one."
+    case .upstream: "Renew it in time, then run `moongate reload`: the service will refuse the expired one."
     }
   }
 }
@@ -85,6 +90,7 @@ extension Judgement {
       return .failed(
         "certificate", told,
         fix: "Install the whole chain of a public authority (fullchain.pem) at the proxy. \(ownAuthority)")
+    case .upstream: return .failed("certificate", told, fix: "Let the service trust its authority.")
     }
   }
 }

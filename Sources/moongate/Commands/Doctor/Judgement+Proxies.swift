@@ -15,7 +15,7 @@ extension Judgement {
   static func proxies(_ gateway: GatewaySettings, _ forwarding: Forwarding? = nil) -> Finding {
     let all = gateway.trustedProxies
     // Attack: with a wide block, any client can claim any address, and limits per address have no effect.
-    if let wide = all.first(where: { isWide($0) }) {
+    if let wide = all.first(where: \.isWide) {
       return .failed(
         "proxies", "trusted_proxies has \(wide): every machine there can claim to be any client.",
         fix: "Name only the addresses of your own proxies.")
@@ -36,7 +36,7 @@ extension Judgement {
     let belief =
       all.isEmpty
       ? "X-Forwarded-For is ignored: clients connect to the gateway directly."
-      : "X-Forwarded-For is trusted only from \(list(all))."
+      : "\(gateway.takesProxyProtocol ? "A PROXY protocol header" : "X-Forwarded-For") is trusted only from \(list(all))."
     return .ok("proxies", "\(belief) This was not tried, because the gateway did not answer at public_url.")
   }
 
@@ -51,6 +51,7 @@ extension Judgement {
     let added = claim.map { Array(addresses[($0 + 1)...]) } ?? addresses
     let isProxied = gateway.needsProxy || claim == nil || !added.isEmpty
     guard trusts(report.peer) else {
+      if gateway.takesProxyProtocol, claim != nil, added.isEmpty { return stated(gateway, report) }
       return isProxied
         ? .failed(
           "proxies",
@@ -88,6 +89,20 @@ extension Judgement {
     return .ok(
       "proxies",
       "X-Forwarded-For is believed only from \(list(gateway.trustedProxies)): a claim to be \(ForwardingProbe.claimed) had no effect."
+    )
+  }
+
+  /// A PROXY protocol header named a client, whose forwarding headers have no effect.
+  private static func stated(_ gateway: GatewaySettings, _ report: ForwardingReport) -> Finding {
+    if let origin = report.origin, origin != gateway.publicURL.description {
+      return .failed(
+        "proxies",
+        "A request to \(gateway.publicURL) arrives as one to \(origin), because a PROXY protocol header does not tell the scheme of the client.",
+        fix: "Set `tls` in gateway.lua, and let the proxy pass the client's TLS on as it is.")
+    }
+    return .ok(
+      "proxies",
+      "A request to \(gateway.publicURL) came from \(report.peer), and a claim to be \(ForwardingProbe.claimed) had no effect."
     )
   }
 
@@ -133,15 +148,6 @@ extension Judgement {
     "Let the proxy set X-Forwarded-For to the address of its client, in nginx with `proxy_set_header X-Forwarded-For $remote_addr;`."
 
   private static func list(_ blocks: [AddressBlock]) -> String { blocks.map(\.description).joined(separator: ", ") }
-
-  /// Whether the block is larger than a private network.
-  private static func isWide(_ block: AddressBlock) -> Bool {
-    block.prefix < (block.network.count == 4 ? 8 : 32) && !isUniqueLocal(block)
-  }
-
-  private static func isUniqueLocal(_ block: AddressBlock) -> Bool {
-    block.network.count == 16 && block.prefix >= 7 && block.network.first.map { $0 & 0xfe == 0xfc } ?? false
-  }
 }
 
 extension GatewaySettings {

@@ -46,7 +46,7 @@ extension Examination {
     try? NIOSSLCertificate.fromPEMFile(files.certificate).first
   }
 
-  private static func validity(of certificate: NIOSSLCertificate) -> DateInterval {
+  static func validity(of certificate: NIOSSLCertificate) -> DateInterval {
     let begins = Date(timeIntervalSince1970: TimeInterval(certificate.notValidBefore))
     // A certificate whose validity ends before it begins is expired.
     return DateInterval(

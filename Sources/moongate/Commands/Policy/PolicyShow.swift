@@ -6,18 +6,18 @@ import MoongateProgram
 import MoongateSDK
 
 /// `moongate policy show NAME`: prints the active values with the lines that set them. `accounts` stands for
-/// accounts.lua, `token` for the limits on wrong access tokens.
+/// accounts.lua, `routes` for routes.lua, `token` for the limits on wrong access tokens.
 struct Show: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     abstract:
-      "Print the active values of a provider's policy, or of accounts.lua, with the file and line of each.",
+      "Print the active values of a provider's policy, of accounts.lua or of routes.lua, with the file and line of each.",
     discussion: """
       Asks the admin listener of the running gateway; if none runs, reads the folder. The folder can differ from the active configuration because it was \
-      refused or has just been changed. --candidate shows the values of the folder.
+      refused or has just been changed. --candidate shows the values of the folder. Of routes, what differs from the defaults is listed.
       """)
 
   @OptionGroup var configuration: ConfigurationOption
-  @Argument(help: "The name of a provider, for example phone_otp, or token, or accounts.") var name: ProviderName
+  @Argument(help: "The name of a provider, for example phone_otp, or token, accounts or routes.") var name: ProviderName
   @Flag(help: "Show the values of the folder, whether they are active or not.") var candidate = false
   @Flag(help: "Print JSON.") var json = false
 
@@ -47,10 +47,13 @@ struct Show: AsyncParsableCommand {
 
   private func listing(of generation: any PolicyGeneration) throws -> PolicyListing {
     if name.rawValue == ActivePolicies.Listing.accounts { return PolicyListing(generation.accounts) }
+    if name.rawValue == PolicyListing.routes { return PolicyListing(generation.routes, generation.gateway) }
     if name == .token { return PolicyListing(generation.tokenPolicy) }
     guard let policy = generation.policies[name] else {
       throw unknown(
-        generation.policies.keys.map(\.rawValue) + [ProviderName.token.rawValue, ActivePolicies.Listing.accounts])
+        generation.policies.keys.map(\.rawValue) + [
+          ProviderName.token.rawValue, ActivePolicies.Listing.accounts, PolicyListing.routes,
+        ])
     }
     return PolicyListing(policy)
   }

@@ -54,7 +54,8 @@ extension Reference {
 
   static let headers = ReferencePage(
     file: "headers.md", title: "Headers",
-    introduction: "The HTTP headers that Moongate defines.",
+    introduction:
+      "The HTTP headers that Moongate defines. `identity` of a route gives those about the user other names.",
     sections: [
       ReferenceSection(
         title: "All headers", summary: "", subject: "Header",
