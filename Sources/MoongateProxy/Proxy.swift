@@ -15,8 +15,12 @@ package final class Proxy: Sendable {
   /// - Parameters:
   ///   - accessLog: receives a line for each request; nil for no log.
   ///   - page: creates the page for refused browsers.
-  package init(_ dependencies: ProxyDependencies, accessLog: AccessLog? = nil, page: RefusalPage? = nil) {
-    shared = SharedState(dependencies, accessLog: accessLog, page: page)
+  ///   - errorPage: the same on routes with `error_pages`.
+  package init(
+    _ dependencies: ProxyDependencies, accessLog: AccessLog? = nil, page: RefusalPage? = nil,
+    errorPage: ErrorPage? = nil
+  ) {
+    shared = SharedState(dependencies, accessLog: accessLog, page: page, errorPage: errorPage)
     dependencies.watch.subscribe { [weak self] changes in self?.apply(changes) }
   }
 

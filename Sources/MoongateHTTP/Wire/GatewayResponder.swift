@@ -18,7 +18,7 @@ package struct GatewayResponder: HTTPResponder {
   /// The keys with which requests of apps are sealed; nil on a listener that has none.
   var keys: KeyRing?
   /// Shows a refusal as a page, to a browser.
-  let refusalPage: @Sendable (Refusal, Request, any PolicyGeneration) -> Response
+  let refusalPage: @Sendable (Refusal, Request, any PolicyGeneration, FramedRefusal?) -> Response
   /// Checks a request before it reaches its endpoint.
   let guarded: @Sendable (Exchange, Endpoint.Kind) throws(Refusal) -> Void
 
@@ -46,6 +46,7 @@ package struct GatewayResponder: HTTPResponder {
     var kind = path.hasPrefix("/api/") || path.hasPrefix("/.well-known/") ? Endpoint.Kind.call : .page
     var response: Response
     var cookies: [String] = []
+    var asked: Exchange?
     do throws(Refusal) {
       let refuse = { (code: RefusalCode) in
         recorder.record(
@@ -63,7 +64,7 @@ package struct GatewayResponder: HTTPResponder {
         }
       case .found(let endpoint, let parameters):
         kind = endpoint.kind
-        var credentials = try credentials(of: request, kind, generation.gateway, decision, from: client.address)
+        var credentials = try credentials(of: request, endpoint, generation, decision, from: client)
         if kind == .page, credentials.browser == nil, request.opensFlow {
           let browser = SecretText(Base64URL.encode(random.bytes(32)))
           credentials.begin(browser)
@@ -73,7 +74,8 @@ package struct GatewayResponder: HTTPResponder {
           request: request, kind: kind, parameters: parameters, generation: generation, peer: context.peer.address,
           client: client,
           credentials: credentials, decision: decision,
-          recorder: recorder, reader: reader, builtIn: providers, keys: keys)
+          recorder: recorder, reader: reader, builtIn: providers, keys: keys, isInFrames: endpoint.isInFrames)
+        asked = exchange
         try guarded(exchange, kind)
         if !endpoint.servesAllDomains, generation.gateway.furtherDomain(of: client.host?.name) != nil {
           response = try exchange.redirectHome()
@@ -82,7 +84,7 @@ package struct GatewayResponder: HTTPResponder {
         }
       }
     } catch {
-      response = answer(error, as: kind, to: request, generation: generation)
+      response = answer(error, as: kind, to: request, generation: generation, in: asked?.framedRefusal)
     }
     response.setCookies(cookies)
     elsewhere?.mark(&response, for: request)
@@ -109,27 +111,33 @@ package struct GatewayResponder: HTTPResponder {
   }
 
   private func credentials(
-    of request: Request, _ kind: Endpoint.Kind, _ gateway: GatewaySettings, _ decision: DecisionID,
-    from address: ClientAddress
+    of request: Request, _ endpoint: Endpoint, _ generation: any PolicyGeneration, _ decision: DecisionID,
+    from client: ForwardedClient
   ) throws(Refusal) -> Credentials {
+    let gateway = generation.gateway
+    let admitsFramed =
+      endpoint.isInFrames && generation.routes.hasFrames
+      && request.admitsFramedCookies(from: [gateway.publicURL.description, client.origin])
     do throws(Credentials.Contradiction) {
       // Attack: a form of another site acts with the cookies of the user who views it.
-      return try Credentials(kind == .inbound ? [:] : request.headers, gateway: gateway)
+      return try Credentials(
+        endpoint.kind == .inbound ? [:] : request.headers, gateway: gateway, admitsFramed: admitsFramed)
     } catch {
       throw recorder.record(
         Refusal(
           .badRequest, decision: decision,
           detail: "The request's cookie and its Authorization name different sessions."),
-        from: address, fault: nil)
+        from: client.address, fault: nil)
     }
   }
 
   /// Logs the refusal and converts it into an answer that the client can read.
-  private func answer(_ refusal: Refusal, as kind: Endpoint.Kind, to request: Request, generation: any PolicyGeneration)
-    -> Response
-  {
+  private func answer(
+    _ refusal: Refusal, as kind: Endpoint.Kind, to request: Request, generation: any PolicyGeneration,
+    in frame: FramedRefusal? = nil
+  ) -> Response {
     recorder.log(refusal, method: request.method.rawValue)
-    return kind != .call && request.wantsHTML ? refusalPage(refusal, request, generation) : .problem(refusal)
+    return kind != .call && request.wantsHTML ? refusalPage(refusal, request, generation, frame) : .problem(refusal)
   }
 }
 

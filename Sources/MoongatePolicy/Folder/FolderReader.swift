@@ -62,6 +62,7 @@ struct FolderReader {
     readGuarantees()
     if problems.all.isEmpty { warnOfUnreachableApps() }
     let cases = readCases()
+    checkErrorPages()
     reportUnread()
     checkAcrossFiles()
     guard problems.all.isEmpty, let gateway, let generation = generation(gateway) else { return nil }

@@ -13,7 +13,8 @@ import NIOCore
 /// 1. A route matches host, path and method, whichever way the service reads the path.
 /// 2. The request is within the rate of the route. A rate per account or token is checked after the lookup (5).
 /// 3. The request does not install a service worker over the sign-in pages.
-/// 4. The credentials are unambiguous.
+/// 4. The credentials are unambiguous. The session cookie of a frame counts only on a route with `frames`, and for
+///    requests of the service's own pages.
 /// 5. The access token or session is valid on this route and host. A credential that the caches do not know gives
 ///    `needsLookup`.
 /// 6. The route admits the session: its groups, `require`, then `decide`. A route that is open to the client's network
@@ -63,7 +64,11 @@ final class Authorizer {
       if let refusal = workerRefusal(of: request, on: route) {
         return AccessDecision(.refuse(refusal), route: route)
       }
-      let credentials = Credentials(request.head, bytes, cookieName: plan.cookieName)
+      var credentials = Credentials(
+        request.head, bytes, cookieName: plan.cookieName, framedName: plan.framedCookieName)
+      if credentials.hasFramedCookie, let refusal = useFramedCookie(&credentials, of: request, on: route) {
+        return AccessDecision(.refuse(refusal), route: route)
+      }
       if credentials.isContradictory {
         return AccessDecision(.refuse(RequestRefusal(.badRequest, reason: "more than one token")), route: route)
       }

@@ -9,6 +9,7 @@ extension ClientConnection {
     if let route = decision.route {
       state.exchange.metricsIndex = route.metricsIndex
       state.exchange.takesTokens = route.rule.tokens != nil
+      if let style = route.refusalStyle { state.exchange.refusalStyle = style }
     }
     if case .needsLookup = decision.outcome { return }
     switch decision.shadow {

@@ -47,6 +47,8 @@ struct Exchange {
 
   /// Whether the route accepts access tokens. A 401 then contains a challenge.
   var takesTokens = false
+  /// How a refusal is shown to browsers; nil for the usual page.
+  var refusalStyle: RefusalStyle?
 
   /// Whether bytes of the request were sent to an upstream.
   var bytesWereSent = false

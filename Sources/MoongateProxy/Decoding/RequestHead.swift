@@ -92,6 +92,16 @@ package struct RequestHead: Sendable {
     return headers.isNavigation
   }
 
+  /// Which page the request comes from, for the cookies of frames.
+  var frameRequest: FrameRequest {
+    let span = bytes.readableBytesUInt8Span
+    var request = FrameRequest()
+    for field in fields where field.kind == .other {
+      request.read(span.extracting(field.name), span.extracting(field.value))
+    }
+    return request
+  }
+
   /// Whether `Accept` names text/html, so that the client can be shown a page.
   var acceptsHTML: Bool {
     let span = bytes.readableBytesUInt8Span

@@ -11,6 +11,8 @@ final class RoutePlan {
   let targets: [UpstreamTarget]
   /// What the route changes between clients and its service; nil for nothing.
   let rewriting: ServiceRewriting?
+  /// How refusals on the route are shown; nil for the usual page.
+  let refusalStyle: RefusalStyle?
   /// The headers that the route adds to requests, as header lines.
   let headerLines: [UInt8]
   /// The normalized names of these headers, and of the identity headers of all routes. Client fields with these names
@@ -48,6 +50,7 @@ final class RoutePlan {
     self.metricsIndex = metricsIndex
     self.targets = targets
     rewriting = ServiceRewriting(route)
+    refusalStyle = RefusalStyle(route)
     headerLines =
       (rewriting?.prefixLine ?? []) + route.headers.flatMap { Array("\($0.name): \($0.value)\r\n".utf8) }
     let names = route.headers.map { ByteClass.folded($0.name) } + removed

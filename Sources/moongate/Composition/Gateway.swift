@@ -116,7 +116,8 @@ struct Gateway {
       accessLog: accessLog,
       page: { refusal, visitor, languages in
         pages.html(for: refusal, to: visitor, languages: languages, generation: generations.current)
-      })
+      },
+      errorPage: { pages.html(for: $0, generation: generations.current) })
     store.memory.committed.subscribe { changes in await proxy.forget(changes) }
     let listeners = (listen: ListenerHandle(), admin: ListenerHandle())
     let upgrading = Upgrading(

@@ -32,7 +32,7 @@ final class TestGateway: Sendable {
 
   init(
     routes: [Route], settings: GatewaySettings = .test(), verdicts: [FunctionName: @Sendable (Facts) -> Verdict] = [:],
-    page: RefusalPage? = nil, change: (inout TestGeneration) throws -> Void = { _ in }
+    page: RefusalPage? = nil, errorPage: ErrorPage? = nil, change: (inout TestGeneration) throws -> Void = { _ in }
   ) async throws {
     var generation = TestGeneration(gateway: settings, routes: routes, flows: [], policies: [])
     generation.verdicts = verdicts
@@ -59,7 +59,7 @@ final class TestGateway: Sendable {
         tokens: AccessTokenDirectory(
           store: store, generations: active, keys: keys, clock: clock, random: SystemRandom(), logger: logger),
         apps: apps),
-      page: page)
+      page: page, errorPage: errorPage)
     self.active = active
     self.clock = clock
     self.sessions = sessions
