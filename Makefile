@@ -28,8 +28,8 @@ export MOONGATE_OPTIMIZED := $(wildcard $(OPTIMIZED))
 SWIFT_BUILD := swift build -c $(CONFIGURATION) --explicit-target-dependency-import-check error $(if $(filter debug,$(CONFIGURATION)),$(DEBUG_FLAGS))
 SWIFT_FILES := Sources Plugins Tests Package.swift
 
-BUILD_PACKAGES := liblua5.4-dev libsqlite3-dev libphonenumber-dev libargon2-dev libcrypt-dev libcurl4-openssl-dev libqrencode-dev libpq-dev libldap-dev libssl-dev zlib1g-dev
-TEST_PACKAGES := curl openssl chromium chromium-headless-shell chromium-driver fonts-lohit-deva fonts-noto-core zbar-tools python3-venv nginx haproxy postgresql slapd ldap-utils faketime iproute2 nghttp2-client nodejs golang-go git cadaver rclone prometheus php-cli apache2 libapache2-mod-auth-openidc
+BUILD_PACKAGES := liblua5.4-dev libsqlite3-dev libphonenumber-dev libargon2-dev libcrypt-dev libcurl4-openssl-dev libqrencode-dev libmaxminddb-dev libpq-dev libldap-dev libssl-dev zlib1g-dev
+TEST_PACKAGES := curl openssl chromium chromium-headless-shell chromium-driver fonts-lohit-deva fonts-noto-core zbar-tools python3-venv nginx libnginx-mod-stream haproxy postgresql slapd ldap-utils faketime iproute2 nghttp2-client nodejs golang-go git cadaver rclone prometheus php-cli apache2 libapache2-mod-auth-openidc
 SOAK_PACKAGES := testssl.sh slowhttptest nghttp2-client
 BENCH_PACKAGES := wrk nginx postgresql nghttp2-client openssl
 VENV := .build-e2e/venv

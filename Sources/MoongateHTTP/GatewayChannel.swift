@@ -31,21 +31,15 @@ package struct GatewayChannel: HTTPChannelHandler, SelfServingChannel {
   package func setup(channel: any Channel, logger: Logger) -> EventLoopFuture<GatewayConnection> {
     channel.eventLoop.makeCompletedFuture {
       try SocketBuffers.bound(channel)
-      if let tls {
-        try proxy.addTLS(tls, to: channel) { try serve($0, logger) }
-      } else {
-        try channel.pipeline.syncOperations.addHandler(
-          proxy.makeConnectionHandler(for: channel, isSecure: false) { try serve(channel, logger) })
-      }
+      try proxy.serve(channel, tls: tls) { try serve($0, of: $1, logger) }
       return GatewayConnection(channel: channel)
     }
   }
 
   /// Passes requests for the gateway itself to Hummingbird. Its task ends with the channel.
-  private func serve(_ channel: any Channel, _ logger: Logger) throws {
+  private func serve(_ channel: any Channel, of client: ConnectionPeer, _ logger: Logger) throws {
     let inner = try NIOAsyncChannel<HTTPRequestPart, HTTPResponsePart>(
       wrappingChannelSynchronously: channel, configuration: .init(isOutboundHalfClosureEnabled: true))
-    let client = channel.remoteAddress.flatMap { ClientAddress($0) }
     Task {
       await ConnectionContext.$client.withValue(client) { await handleHTTP(asyncChannel: inner, logger: logger) }
     }

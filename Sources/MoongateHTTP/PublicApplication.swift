@@ -44,7 +44,7 @@ package struct PublicApplication: ListeningApplication {
     let sessions = SessionCalls(driver: driver, ending: ending)
     let account = OwnAccountCalls(driver: driver)
     let api: [[Endpoint]] = [
-      FlowCalls(driver: driver).endpoints, sessions.endpoints, account.endpoints,
+      FlowCalls(driver: driver).endpoints.map(\.inFrames), sessions.endpoints, account.endpoints,
       PersonalTokenCalls(driver: driver).endpoints, DeviceCalls(driver: driver).endpoints,
       ConnectedAppCalls(driver: driver).endpoints,
       PhoneFormatCall(providers: providers, pages: pages).endpoints,
@@ -56,26 +56,31 @@ package struct PublicApplication: ListeningApplication {
     let endpoints: [[Endpoint]] = [
       api.flatMap { $0 }, described.endpoints, KeySetCall(document: keySet).endpoints,
       ForwardingCall(keys: keys, clock: clock).endpoints, WellKnownCall().endpoints,
-      SignInPage(.login, driver, pages).endpoints, SignInPage(.register, driver, pages).endpoints,
-      InvitationPage(driver: driver).endpoints,
-      CallbackPage(driver: driver, pages: pages, clock: clock, audit: audit).endpoints,
-      HookCall(driver: driver, clock: clock).endpoints,
-      LogoutPage(driver: driver, ending: ending, pages: pages).endpoints,
-      EmbeddedSignOutPage(driver: driver, ending: ending).endpoints, HandoffPage(driver: driver).endpoints,
+      InvitationPage(driver: driver).endpoints, HookCall(driver: driver, clock: clock).endpoints,
+      EmbeddedSignOutPage(driver: driver, ending: ending).endpoints,
       AccountPage(driver: driver, ending: ending, pages: pages).endpoints,
       TokenPage(driver: driver, pages: pages).endpoints, ConnectedAppPage(driver: driver, pages: pages).endpoints,
       AccountEndPage(driver: driver, pages: pages, calls: account).endpoints,
-      ChoosePage(driver: driver, pages: pages).endpoints, AppPage(driver: driver, pages: pages).endpoints,
+      AppPage(driver: driver, pages: pages).endpoints, pages.endpoints,
+    ]
+    let signIn: [[Endpoint]] = [
+      SignInPage(.login, driver, pages).endpoints, SignInPage(.register, driver, pages).endpoints,
+      CallbackPage(driver: driver, pages: pages, clock: clock, audit: audit).endpoints,
+      LogoutPage(driver: driver, ending: ending, pages: pages).endpoints, HandoffPage(driver: driver).endpoints,
+      ChoosePage(driver: driver, pages: pages).endpoints,
       StepPage(driver: driver, pages: pages, clock: clock).endpoints,
       ProviderPages(driver: driver, pages: pages, clock: clock).endpoints,
-      ErrorPage(pages: pages, audit: audit).endpoints, pages.endpoints,
+      ErrorPage(pages: pages, audit: audit).endpoints,
     ]
     responder = GatewayResponder(
-      table: EndpointTable(endpoints.flatMap { $0 }), generations: generations, random: random,
+      table: EndpointTable(endpoints.flatMap { $0 } + signIn.flatMap { $0.map(\.inFrames) }),
+      generations: generations, random: random,
       recorder: RefusalRecorder(audit: audit, clock: clock, logger: logger), reader: bodies,
       forwardingFaults: forwardingFaults ?? FoldedLog<LoggedForwardingFault>(logger: logger, clock: clock),
       providers: providers, keys: keys,
-      refusalPage: { refusal, request, generation in pages.page(for: refusal, to: request, generation) },
+      refusalPage: { refusal, request, generation, frame in
+        pages.page(for: refusal, to: request, generation, in: frame)
+      },
       guarded: { exchange, kind throws(Refusal) in try exchange.checkOrigin(for: kind) })
     self.server = server
     self.clock = clock

@@ -15,38 +15,56 @@ package final class Proxy: Sendable {
   /// - Parameters:
   ///   - accessLog: receives a line for each request; nil for no log.
   ///   - page: creates the page for refused browsers.
-  package init(_ dependencies: ProxyDependencies, accessLog: AccessLog? = nil, page: RefusalPage? = nil) {
-    shared = SharedState(dependencies, accessLog: accessLog, page: page)
+  ///   - errorPage: the same on routes with `error_pages`.
+  package init(
+    _ dependencies: ProxyDependencies, accessLog: AccessLog? = nil, page: RefusalPage? = nil,
+    errorPage: ErrorPage? = nil
+  ) {
+    shared = SharedState(dependencies, accessLog: accessLog, page: page, errorPage: errorPage)
     dependencies.watch.subscribe { [weak self] changes in self?.apply(changes) }
   }
 
   /// The current public keys of `X-Moongate-Assertion` as a JWK set (RFC 7517), for `/.well-known/moongate/jwks.json`.
   package var keySet: String { shared.assertions.keySet(at: shared.dependencies.clock.now()) }
 
-  /// Creates the handler of one client connection. Call on the channel's event loop.
+  /// Adds handlers for the gateway's own requests, which read `HTTPRequestPart` and write `HTTPResponsePart`. It is
+  /// called on the event loop before the first such request.
   /// - Parameters:
-  ///   - isSecure: whether the connection uses TLS.
-  ///   - inner: called on the event loop before the connection's first request to the gateway itself. It adds handlers
-  ///     that read `HTTPRequestPart` and write `HTTPResponsePart`.
-  package func makeConnectionHandler(for channel: any Channel, isSecure: Bool, inner: @escaping () throws -> Void)
-    -> ClientConnection
-  {
-    ClientConnection(loop: loop(for: channel.eventLoop), isSecure: isSecure, inner: inner)
+  ///   - channel: the channel of the connection or, for HTTP/2, of the stream.
+  ///   - client: the client of the connection.
+  package typealias InnerHandlers = @Sendable (_ channel: any Channel, _ client: ConnectionPeer) throws -> Void
+
+  /// Adds the handlers that serve a connection of the public listener. Call on the channel's event loop.
+  /// - Parameter tls: the certificate of an HTTP/2 or HTTP/1.1 connection; nil for HTTP/1.1 without TLS.
+  package func serve(_ channel: any Channel, tls: ServerTLS?, inner: @escaping InnerHandlers) throws {
+    let loop = loop(for: channel.eventLoop)
+    guard loop.currentPlan().settings.takesProxyProtocol else {
+      return try Self.addHandlers(to: channel, loop, permit: nil, tls: tls, inner: inner)
+    }
+    try channel.pipeline.syncOperations.addHandler(
+      ProxyProtocolHandler(loop: loop) { permit in
+        try Self.addHandlers(to: channel, loop, permit: permit, tls: tls, inner: inner)
+      })
   }
 
-  /// Adds the handlers for a TLS connection, which serve HTTP/2 or HTTP/1.1 as negotiated. Call on the channel's event
-  /// loop.
-  /// - Parameter inner: like in `makeConnectionHandler`. It receives the channel of the connection or, for HTTP/2, of
-  ///   the stream.
-  package func addTLS(
-    _ tls: ServerTLS, to channel: any Channel, inner: @escaping @Sendable (any Channel) throws -> Void
+  /// - Parameter permit: the permit of a connection whose client a PROXY protocol header states; nil if the handlers
+  ///   acquire it.
+  private static func addHandlers(
+    to channel: any Channel, _ loop: ProxyLoop, permit: ConnectionPermit?, tls: ServerTLS?,
+    inner: @escaping InnerHandlers
   ) throws {
-    let loop = loop(for: channel.eventLoop)
+    let stated = permit?.peer
+    let inner: @Sendable (any Channel) throws -> Void = { try inner($0, stated ?? ConnectionPeer($0)) }
+    let pipeline = channel.pipeline.syncOperations
+    guard let tls else {
+      return try pipeline.addHandler(
+        ClientConnection(loop: loop, isSecure: false, permit: permit) { try inner(channel) })
+    }
     let handlers: [any ChannelHandler] = [
       ApplicationProtocolNegotiation(loop: loop), NIOSSLServerHandler(context: tls.context),
-      TLSHandshakeHandler(loop: loop, inner: inner),
+      TLSHandshakeHandler(loop: loop, permit: permit, inner: inner),
     ]
-    try channel.pipeline.syncOperations.addHandlers(handlers)
+    try pipeline.addHandlers(handlers)
   }
 
   /// The metrics of all event loops since the start.
@@ -68,13 +86,14 @@ package final class Proxy: Sendable {
   /// The log of forwarding headers that cannot be read.
   package var forwardingFaults: FoldedLog<LoggedForwardingFault> { shared.forwardingFaults }
 
-  /// Logs and resets the suppressed lines of past minutes about upstreams, forwarding headers, limits of HTTP/2,
-  /// addresses in responses, and tokens that services do not get.
+  /// Logs and resets the suppressed lines of past minutes about upstreams, forwarding headers, limits of HTTP/2, PROXY
+  /// headers, addresses in responses, and tokens that services do not get.
   package func logSuppressedFailures() {
     shared.upstreamFailures.logSuppressed()
     shared.upstreamHealth.logSuppressed()
     shared.forwardingFaults.logSuppressed()
     shared.http2Limits.logSuppressed()
+    shared.proxyHeaders.logSuppressed()
     shared.missingTokens.logSuppressed()
     shared.outsideAddresses.logSuppressed()
   }

@@ -1,8 +1,10 @@
 """Services whose names contain slashes, behind routes with `encoded`: npm, RabbitMQ, GitLab, Matrix and file servers.
 What the gateway and the proxies of forward-auth pass on, and what no service may see."""
 
+import collections
 import html
 import json
+import re
 import urllib.parse
 
 import pytest
@@ -17,13 +19,16 @@ from test_tls import certificate, speak_tls
 from wire import H2Client, Upstream
 
 ALL = 'encoded = { "slash", "backslash", "empty" }'
-ROUTES = """return routes {{
-  {{ host = "npm.localhost", path = "/**", {to}, tokens = true, encoded = {{ "slash" }} }},
-  {{ host = "rabbitmq.localhost", path = "/api/**", {to}, encoded = {{ "slash" }} }},
-  {{ host = "gitlab.localhost", path = "/api/v4/admin/**", {to}, require = {{ group = "ops" }} }},
-  {{ host = "gitlab.localhost", path = "/api/**", {to}, encoded = {{ "slash" }} }},
-  {{ host = "matrix.localhost", path = "/_matrix/**", {to}, allow = true, encoded = {{ "slash" }} }},
-  {{ host = "files.localhost", path = "/**", {to}, encoded = {{ "backslash", "empty" }} }},
+# The services, each with a host of its own.
+HOSTED = """
+  {{ host = "npm.example.com", path = "/**", {to}, tokens = true, encoded = {{ "slash" }} }},
+  {{ host = "rabbitmq.example.com", path = "/api/**", {to}, encoded = {{ "slash" }} }},
+  {{ host = "gitlab.example.com", path = "/api/v4/admin/**", {to}, require = {{ group = "ops" }} }},
+  {{ host = "gitlab.example.com", path = "/api/**", {to}, encoded = {{ "slash" }} }},
+  {{ host = "matrix.example.com", path = "/_matrix/**", {to}, allow = true, encoded = {{ "slash" }} }},
+  {{ host = "files.example.com", path = "/**", {to}, encoded = {{ "backslash", "empty" }} }},"""
+# The paths of all hosts.
+ROUTES = """return routes {{{hosted}
   {{ path = "/admin/**", {to}, require = {{ group = "ops" }} }},
   {{ path = "/*/secret", {to}, require = {{ group = "ops" }} }},
   {{ path = "/plain/**", {to}, allow = true }},
@@ -38,20 +43,20 @@ ROUTES = """return routes {{
 ACCOUNTS = "return accounts { groups = { ops = members() } }\n"
 
 SERVICES = [
-    ("npm.localhost", "/@scope%2fname"),
-    ("npm.localhost", "/@scope%2Fname/-/name-1.0.0.tgz"),
-    ("npm.localhost", "/-/package/@scope%2fname/dist-tags"),
-    ("rabbitmq.localhost", "/api/queues/%2F/name"),
-    ("rabbitmq.localhost", "/api/exchanges/%2f/amq.direct/bindings/source?page=1"),
-    ("rabbitmq.localhost", "/api/queues/%2F/with%2Fslash"),
-    ("gitlab.localhost", "/api/v4/projects/group%2Fproject"),
-    ("gitlab.localhost", "/api/v4/projects/group%2Fsub%2Fproject/repository/files/lib%2Fa.rb/raw?ref=main"),
-    ("matrix.localhost", "/_matrix/client/v3/rooms/!abc:example.org/state/m.room.member/@a%2Fb:example.org"),
-    ("matrix.localhost", "/_matrix/client/v3/directory/room/%23a%2Fb:example.org"),
-    ("files.localhost", "/share/a%5Cb.txt"),
-    ("files.localhost", "/bucket//key"),
-    ("files.localhost", "/web/2020/http://example.com//x"),
-    ("files.localhost", "/bucket/key//"),
+    ("npm.example.com", "/@scope%2fname"),
+    ("npm.example.com", "/@scope%2Fname/-/name-1.0.0.tgz"),
+    ("npm.example.com", "/-/package/@scope%2fname/dist-tags"),
+    ("rabbitmq.example.com", "/api/queues/%2F/name"),
+    ("rabbitmq.example.com", "/api/exchanges/%2f/amq.direct/bindings/source?page=1"),
+    ("rabbitmq.example.com", "/api/queues/%2F/with%2Fslash"),
+    ("gitlab.example.com", "/api/v4/projects/group%2Fproject"),
+    ("gitlab.example.com", "/api/v4/projects/group%2Fsub%2Fproject/repository/files/lib%2Fa.rb/raw?ref=main"),
+    ("matrix.example.com", "/_matrix/client/v3/rooms/!abc:example.org/state/m.room.member/@a%2Fb:example.org"),
+    ("matrix.example.com", "/_matrix/client/v3/directory/room/%23a%2Fb:example.org"),
+    ("files.example.com", "/share/a%5Cb.txt"),
+    ("files.example.com", "/bucket//key"),
+    ("files.example.com", "/web/2020/http://example.com//x"),
+    ("files.example.com", "/bucket/key//"),
 ]
 # What must come back byte for byte after a sign-in.
 KEPT = ["/@scope%2fname?x=%2F", "/queues/%2F/name", "/a%5Cb;v=1%2F2", "/web/2020/http://example.com//x?q=//y"]
@@ -64,15 +69,22 @@ def upstream():
     upstream.close()
 
 
-def routed(gateway, port):
-    gateway.edit("routes.lua", lambda _: ROUTES.format(to=f'to = "http://127.0.0.1:{port}"', all=ALL))
+def routed(gateway, port, hosted=""):
+    to = f'to = "http://127.0.0.1:{port}"'
+    gateway.edit("routes.lua", lambda _: ROUTES.format(hosted=hosted.format(to=to), to=to, all=ALL))
     (gateway.config / "accounts.lua").write_text(ACCOUNTS)
     return gateway
 
 
 @pytest.fixture(scope="module")
 def gateway(tmp_path_factory, upstream):
-    gateway = routed(LocalGateway(tmp_path_factory.mktemp("encoded")), upstream.port)
+    """A gateway at auth.example.com, whose sessions are valid at the hosts of the services."""
+    gateway = routed(LocalGateway(tmp_path_factory.mktemp("encoded")), upstream.port, HOSTED)
+    gateway.home = f"http://auth.example.com:{gateway.ports[0]}"
+    ours = f'public_url = "{gateway.home}",\n  cookie_domain = "example.com",'
+    gateway.edit("gateway.lua", lambda text: re.sub(r'public_url = "[^"]*",', ours, text, count=1))
+    gateway.edit("gateway.lua", lambda text: text.replace("outbox()", "outbox { allow_public = true }"))
+    gateway.edit("gateway.lua", lambda text: re.sub(r"    google_oauth = \{.*?\n    \},\n", "", text, flags=re.DOTALL))
     try:
         gateway.start()
         gateway.token = gateway.register("+919876500900")["session"]["token"]
@@ -82,7 +94,7 @@ def gateway(tmp_path_factory, upstream):
 
 
 def get(gateway, path, *fields, host=None, method="GET"):
-    return ask(gateway, f"{method} {path}", f"Host: {host or f'localhost:{gateway.ports[0]}'}", *fields)
+    return ask(gateway, f"{method} {path}", f"Host: {host or f'auth.example.com:{gateway.ports[0]}'}", *fields)
 
 
 def cookie(gateway):
@@ -90,8 +102,9 @@ def cookie(gateway):
 
 
 def lines(upstream):
-    """The request lines that the service received."""
-    return [line for line in upstream.all.decode("latin-1").split("\r\n") if line.endswith(" HTTP/1.1")]
+    """How often the service received each request line."""
+    received = upstream.all.decode("latin-1").split("\r\n")
+    return collections.Counter(line for line in received if line.endswith(" HTTP/1.1"))
 
 
 # The proxy.
@@ -99,30 +112,31 @@ def lines(upstream):
 
 @pytest.mark.parametrize("host,path", SERVICES)
 def test_names_with_slashes_reach_their_service(gateway, upstream, host, path):
-    before = len(lines(upstream))
+    before = lines(upstream)
     answer = get(gateway, path, cookie(gateway), host=host)
     assert status(answer) == 200, answer
-    assert lines(upstream)[before:] == [f"GET {path} HTTP/1.1"]
+    assert lines(upstream) - before == {f"GET {path} HTTP/1.1": 1}
 
 
 def test_npm_publishes_with_a_token(gateway, upstream):
     code, text, complaint = tool(gateway, "token", "create", "npm")
     assert code == 0, complaint
     bearer = f"Authorization: Bearer {text.strip()}"
-    before = len(lines(upstream))
+    before = lines(upstream)
     for method in ("GET", "PUT", "DELETE"):
-        answer = get(gateway, "/@scope%2fname", bearer, host="npm.localhost", method=method)
+        answer = get(gateway, "/@scope%2fname", bearer, host="npm.example.com", method=method)
         assert status(answer) == 200, answer
-    assert lines(upstream)[before:] == [f"{method} /@scope%2fname HTTP/1.1" for method in ("GET", "PUT", "DELETE")]
-    assert status(get(gateway, "/@scope%2fname", host="npm.localhost")) == 401
-    assert len(lines(upstream)) == before + 3
+    received = lines(upstream)
+    assert received - before == {f"{method} /@scope%2fname HTTP/1.1": 1 for method in ("GET", "PUT", "DELETE")}
+    assert status(get(gateway, "/@scope%2fname", host="npm.example.com")) == 401
+    assert lines(upstream) == received
 
 
 def test_decide_sees_the_path_as_sent(gateway, upstream):
-    before = len(lines(upstream))
+    before = lines(upstream)
     assert status(get(gateway, "/judged/@scope%2fname", cookie(gateway))) == 200
     assert status(get(gateway, "/judged/@scope%2Fname", cookie(gateway))) == 403
-    assert len(lines(upstream)) == before + 1
+    assert lines(upstream) - before == {"GET /judged/@scope%2fname HTTP/1.1": 1}
 
 
 @pytest.mark.parametrize(
@@ -132,9 +146,9 @@ def test_decide_sees_the_path_as_sent(gateway, upstream):
         (None, "/plain/a%2Fb"),
         (None, "/plain/a%5Cb"),
         (None, "/plain//b"),
-        ("npm.localhost", "/@scope%5cname"),
-        ("npm.localhost", "/a//b"),
-        ("files.localhost", "/a%2Fb"),
+        ("npm.example.com", "/@scope%5cname"),
+        ("npm.example.com", "/a//b"),
+        ("files.example.com", "/a%2Fb"),
         # An earlier route would judge the path where these bytes separate names.
         (None, "/admin%2Fusers"),
         (None, "/%61dmin%2fusers"),
@@ -143,8 +157,8 @@ def test_decide_sees_the_path_as_sent(gateway, upstream):
         (None, "/x%2Fsecret"),
         (None, "/x//secret"),
         (None, "/admin;x%2Fusers"),
-        ("gitlab.localhost", "/api/v4%2Fadmin/ci"),
-        ("gitlab.localhost", "/api/v4/admin%2Fci"),
+        ("gitlab.example.com", "/api/v4%2Fadmin/ci"),
+        ("gitlab.example.com", "/api/v4/admin%2Fci"),
         # The gateway's own paths.
         (None, "/auth%2Flogin"),
         (None, "/auth//login"),
@@ -158,7 +172,7 @@ def test_decide_sees_the_path_as_sent(gateway, upstream):
         (None, "/open%2f%2e%2e%2fadmin"),
         (None, "/a%2F..;x/b"),
         (None, "//admin/users"),
-        (None, "//localhost/x"),
+        (None, "//auth.example.com/x"),
         (None, "/a%2F%00"),
         (None, "/a\\b"),
         (None, "/a%c0%afb"),
@@ -166,10 +180,10 @@ def test_decide_sees_the_path_as_sent(gateway, upstream):
 )
 def test_nobody_walks_around_a_rule(gateway, upstream, host, path):
     """Attack: a service that decodes the path before it looks for its own rules, or reads `//name` as a host."""
-    before = len(lines(upstream))
+    before = lines(upstream)
     answer = get(gateway, path, cookie(gateway), host=host)
     assert status(answer) == 400 and '"code":"bad_request"' in answer, answer
-    assert len(lines(upstream)) == before
+    assert lines(upstream) == before
     decision = json.loads(answer.partition("\r\n\r\n")[2])["decision_id"]
     told = requests.get(f"{gateway.admin}/decisions/{decision}", timeout=10).json()
     assert told["detail"]["reason"], told
@@ -196,17 +210,17 @@ def test_http2_passes_the_same_bytes(tmp_path_factory, upstream):
     try:
         gateway.start()
         client = H2Client(gateway.ports[0])
-        before = len(lines(upstream))
+        before = lines(upstream)
         for path in ("/open/@scope%2fname", "/open/%2F/a%5cb", "/open//http://example.com//x?y=//"):
             assert client.answer(client.ask(client.headers(path))).status == 200
         for path in ("/admin%2Fusers", "//open/x", "/open/..%2fadmin/users", "/plain//x", "/auth%2Flogin"):
             assert client.answer(client.ask(client.headers(path))).status == 400
         client.close()
-        assert lines(upstream)[before:] == [
-            "GET /open/@scope%2fname HTTP/1.1",
-            "GET /open/%2F/a%5cb HTTP/1.1",
-            "GET /open//http://example.com//x?y=// HTTP/1.1",
-        ]
+        assert lines(upstream) - before == {
+            "GET /open/@scope%2fname HTTP/1.1": 1,
+            "GET /open/%2F/a%5cb HTTP/1.1": 1,
+            "GET /open//http://example.com//x?y=// HTTP/1.1": 1,
+        }
     finally:
         gateway.stop()
 
@@ -218,26 +232,20 @@ def location(answer):
     return next(line[10:] for line in answer.split("\r\n") if line.lower().startswith("location: "))
 
 
+def at_home(gateway, browser, method, path, **options):
+    """A request of a browser to auth.example.com, a name that exists only in this test."""
+    headers = {"Host": gateway.home.removeprefix("http://"), "Origin": gateway.home, "Accept": "text/html"}
+    address = gateway.url + path.removeprefix(gateway.home)
+    return browser.request(method, address, headers=headers, allow_redirects=False, timeout=20, **options)
+
+
 def signs_in(gateway, number, back):
     """Signs in by the page, which leads back. Returns the browser and the address that it is sent to."""
     gateway.register(number)
     browser = requests.Session()
-    origin = {"Origin": gateway.url}
-    sent = browser.post(
-        f"{gateway.url}/auth/login",
-        data={"phone": number, "return_to": back},
-        headers=origin,
-        allow_redirects=False,
-        timeout=20,
-    )
+    sent = at_home(gateway, browser, "POST", "/auth/login", data={"phone": number, "return_to": back})
     assert sent.status_code == 303 and sent.headers["Location"].startswith("/auth/verify"), sent.text
-    done = browser.post(
-        gateway.url + sent.headers["Location"],
-        data={"code": gateway.code(number)},
-        headers=origin,
-        allow_redirects=False,
-        timeout=20,
-    )
+    done = at_home(gateway, browser, "POST", sent.headers["Location"], data={"code": gateway.code(number)})
     assert done.status_code == 303, done.text
     return browser, done.headers["Location"]
 
@@ -247,17 +255,17 @@ def test_a_sign_in_leads_back_to_the_same_bytes(gateway, upstream, number, path)
     asked = get(gateway, path, "Accept: text/html")
     assert status(asked) == 302, asked
     assert location(asked) == "/auth/login?return_to=" + urllib.parse.quote(path, safe="")
-    page = requests.get(gateway.url + location(asked), headers={"Accept": "text/html"}, timeout=20)
+    page = at_home(gateway, requests, "GET", location(asked))
     assert page.status_code == 200 and f'name="return_to" value="{path}"' in html.unescape(page.text), page.text
     browser, back = signs_in(gateway, number, path)
     assert back == path
-    before = len(lines(upstream))
+    before = lines(upstream)
     assert status(get(gateway, back, f"Cookie: moongate={browser.cookies['moongate']}")) == 200
-    assert lines(upstream)[before:] == [f"GET {path} HTTP/1.1"]
+    assert lines(upstream) - before == {f"GET {path} HTTP/1.1": 1}
 
 
 def test_a_sign_in_at_another_host_leads_back_to_the_same_bytes(gateway, number, other_number):
-    host = f"npm.localhost:{gateway.ports[0]}"
+    host = f"npm.example.com:{gateway.ports[0]}"
     asked = get(gateway, "/@scope%2fname?x=1", "Accept: text/html", host=host)
     assert status(asked) == 302, asked
     back = urllib.parse.parse_qs(urllib.parse.urlsplit(location(asked)).query)["return_to"][0]
@@ -277,13 +285,12 @@ def test_a_sign_in_at_another_host_leads_back_to_the_same_bytes(gateway, number,
         "/auth%2Flogout",
         "/a//../b",
         "http://evil.example/a%2Fb",
-        "http://npm.localhost@evil.example/a%2Fb",
+        "http://npm.example.com@evil.example/a%2Fb",
     ],
 )
 def test_a_link_to_sign_in_leads_nowhere_else(gateway, target):
     """Attack: an open redirect through the bytes that a route takes."""
-    address = f"{gateway.url}/auth/login?return_to={urllib.parse.quote(target, safe='')}"
-    page = requests.get(address, headers={"Accept": "text/html"}, timeout=20)
+    page = at_home(gateway, requests, "GET", f"/auth/login?return_to={urllib.parse.quote(target, safe='')}")
     assert page.status_code == 200 and 'name="return_to"' not in page.text
 
 

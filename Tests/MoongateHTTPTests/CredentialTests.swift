@@ -15,6 +15,7 @@ import Testing
   private static let two = String(repeating: "B", count: 43)
   private static let pieces: [String] = [
     "moongate", "__Host-moongate", "__Secure-moongate", "moongate-flow", "__Host-moongate-device", "Moongate",
+    "__Host-moongate-framed", "__Secure-moongate-framed", "__Host-moongate-flow-framed",
     "=", "=", "=", ";", ";", "; ", " ", "\t", ",", "\"", one, one, one, two, "a=b", "a", "x", "%20", "\u{301}",
     "\u{fc}", "\u{feff}",
   ]
@@ -31,7 +32,10 @@ import Testing
 
   /// What the data path finds in these header fields, and what the gateway's own calls find in the fields the data path
   /// passes on.
-  private func compare(_ lines: [(name: String, value: [UInt8])], _ settings: GatewaySettings) throws -> (
+  /// - Parameter framed: whether the cookies of frames count.
+  private func compare(
+    _ lines: [(name: String, value: [UInt8])], _ settings: GatewaySettings, framed: Bool = false
+  ) throws -> (
     ours: TokenHash?, isRefused: Bool
   )? {
     var input = ByteBuffer(string: "GET / HTTP/1.1\r\nHost: h\r\n")
@@ -41,7 +45,10 @@ import Testing
     var spare: [HeadField] = []
     guard let head = try? decoder.next(&input, spare: &spare) else { return nil }
     let bytes = head.bytes.readableBytesUInt8Span
-    let found = MoongateProxy.Credentials(head, bytes, cookieName: GatewayCookies.sessionName(settings))
+    var found = MoongateProxy.Credentials(
+      head, bytes, cookieName: GatewayCookies.sessionName(settings),
+      framedName: GatewayCookies.framedSessionName(settings))
+    if framed { found.useFramedCookie(bytes) }
     let proxied = found.token.map { TokenHash(of: head.text($0).utf8) }
     var fields = HTTPFields()
     for field in head.fields where field.kind == .cookie || field.kind == .authorization {
@@ -51,7 +58,7 @@ import Testing
     let text = lines.map { "\($0.name): \(String(decoding: $0.value, as: UTF8.self))" }.joined(separator: "\n")
       .debugDescription
     do {
-      let own = try MoongateHTTP.Credentials(fields, gateway: settings)
+      let own = try MoongateHTTP.Credentials(fields, gateway: settings, admitsFramed: framed)
       #expect(!found.isContradictory, "\(text)")
       #expect(own.session == proxied, "\(text)")
       #expect(own.holdsCookie == found.hasOurCookies, "\(text)")
@@ -61,10 +68,11 @@ import Testing
     return (proxied, found.isContradictory)
   }
 
-  @Test(arguments: 0..<8 as Range<UInt64>) func proxyAndAPIReadTheSameCredentials(_ seed: UInt64) throws {
+  @Test(arguments: 0..<16 as Range<UInt64>) func proxyAndAPIReadTheSameCredentials(_ seed: UInt64) throws {
     var generator = SeededGenerator(seed: seed)
     let settings = settings(secure: seed & 1 == 0, shared: seed & 2 == 0)
-    let name = GatewayCookies(settings).session
+    let framed = seed >= 8
+    let name = GatewayCookies(settings, isFramed: framed).session
     var sessions = 0
     var refusals = 0
     for _ in 0..<4000 {
@@ -86,7 +94,7 @@ import Testing
         lines.append(("Authorization", Array(((Self.schemes.randomElement(using: &generator) ?? "") + token).utf8)))
       }
       lines.shuffle(using: &generator)
-      guard let result = try compare(lines, settings) else { continue }
+      guard let result = try compare(lines, settings, framed: framed) else { continue }
       if result.ours != nil { sessions += 1 }
       if result.isRefused { refusals += 1 }
     }
@@ -100,6 +108,24 @@ import Testing
       let isOurs = GatewayCookieBytes.isOurs(bytes.span, bytes.indices)
       #expect(isOurs, "\(name)")
     }
+  }
+
+  /// The session cookie of a frame counts only where it is admitted, and only without the usual one.
+  @Test func cookiesOfFramesHaveNoPriority() throws {
+    let settings = settings(secure: true, shared: false)
+    func session(_ cookie: String, framed: Bool) throws -> TokenHash? {
+      try #require(try compare([("Cookie", Array(cookie.utf8))], settings, framed: framed)).ours
+    }
+    let (one, two) = (TokenHash(of: Self.one.utf8), TokenHash(of: Self.two.utf8))
+    #expect(try session("__Host-moongate-framed=\(Self.one)", framed: true) == one)
+    #expect(try session("__Host-moongate-framed=\(Self.one)", framed: false) == nil)
+    #expect(try session("__Host-moongate-framed=\(Self.one); __Host-moongate=\(Self.two)", framed: true) == two)
+    #expect(try session("__Host-moongate-framed=\(Self.one); __Host-moongate=x", framed: true) == nil)
+    for name in ["__Secure-moongate-framed", "moongate-framed", "__Host-moongate-flow-framed"] {
+      #expect(try session("\(name)=\(Self.one)", framed: true) == nil, "\(name)")
+    }
+    let twice = "__Host-moongate-framed=\(Self.one); __Host-moongate-framed=\(Self.one)"
+    #expect(try session(twice, framed: true) == nil)
   }
 
   /// Exact results for inputs on which the two used to differ.

@@ -1,9 +1,11 @@
 import HTTPTypes
 import Hummingbird
 import MoongateCore
-import MoongateHTTP
+import MoongateProxy
 import MoongateTesting
 import Testing
+
+@testable import MoongateHTTP
 
 /// The gateway's own endpoints behind a proxy, and the requests that they redirect to sign-in.
 @Suite struct ForwardingHeaderTests {
@@ -56,6 +58,22 @@ import Testing
         #expect(event?.address == "203.0.113.9")
       }
     }
+  }
+
+  /// Attack: a client of a Unix socket, whose connection has the address of the trusted proxy, writes the headers.
+  @Test(arguments: [(true, 400), (false, 200)])
+  func connectionOfAnUnstatedClientForwardsNothing(_ mayForward: Bool, _ status: Int) async throws {
+    let http = try gateway()
+    let proto = try #require(HTTPField.Name("X-Forwarded-Proto"))
+    let head = HTTPRequest(
+      method: .get, scheme: "http", authority: "localhost", path: "/auth/login", headerFields: [proto: "gopher"])
+    let peer = ConnectionPeer(.unspecified, mayForward: mayForward)
+    let response = try await ConnectionContext.$client.withValue(peer) {
+      try await http.responder.respond(
+        to: Request(head: head, body: RequestBody(buffer: .init())),
+        context: ConnectionContext(source: .testing(http.gateway)))
+    }
+    #expect(response.status.code == status)
   }
 
   /// RFC 9110 section 9.3.7.

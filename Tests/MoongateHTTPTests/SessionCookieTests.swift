@@ -198,10 +198,38 @@ import Testing
     #expect(cookies.signOut() == signOut)
     let names = Set(GatewayCookies.allNames.map(\.description))
     #expect(names.isSuperset(of: [cookies.session, cookies.flow, cookies.device]))
+    let framed = GatewayCookies(publicURL: url, cookieDomain: domain, isFramed: true)
+    #expect(framed.isFramed == url.isSecure, "without https, there are only the usual ones")
+    #expect(names.isSuperset(of: [framed.session, framed.flow, framed.device]))
+    if !url.isSecure { #expect(framed.signIn(SecretText("T")) == cookies.signIn(SecretText("T"))) }
     #expect(
       cookies.begin(SecretText("B"))
         == (url.isSecure
           ? "__Host-moongate-flow=B; Path=/; HttpOnly; SameSite=Lax; Secure"
           : "moongate-flow=B; Path=/; HttpOnly; SameSite=Lax"))
+  }
+
+  /// The cookies of frames have names of their own, so that the gateway knows them without `SameSite`.
+  @Test func namesAndAttributesOfFrames() {
+    let url = PublicURL(isSecure: true, host: "auth.example.com", port: 443)
+    let scope = "Path=/; HttpOnly; SameSite=None; Secure; Partitioned"
+    let own = GatewayCookies(publicURL: url, cookieDomain: nil, isFramed: true)
+    #expect(own.signIn(SecretText("T"), for: .seconds(60)) == ["__Host-moongate-framed=T; \(scope); Max-Age=60"])
+    #expect(
+      own.signOut() == [
+        "__Host-moongate-framed=; \(scope); Max-Age=0", "__Secure-moongate-framed=; \(scope); Max-Age=0",
+      ])
+    #expect(own.begin(SecretText("B")) == "__Host-moongate-flow-framed=B; \(scope)")
+    #expect(own.beginHandoff(SecretText("B")) == [own.begin(SecretText("B"))])
+    #expect(own.remember(SecretText("D")).hasPrefix("__Host-moongate-device-framed=D; \(scope); Max-Age="))
+    let shared = GatewayCookies(publicURL: url, cookieDomain: "example.com", isFramed: true)
+    #expect(
+      shared.signIn(SecretText("T")) == [
+        "__Secure-moongate-framed=; \(scope); Max-Age=0",
+        "__Secure-moongate-framed=T; \(scope); Domain=example.com",
+      ])
+    #expect(shared.signOut().contains("__Secure-moongate-framed=; \(scope); Domain=example.com; Max-Age=0"))
+    let usual = GatewayCookies(publicURL: url, cookieDomain: nil)
+    #expect(Set([usual.session, usual.flow, usual.device]).isDisjoint(with: [own.session, own.flow, own.device]))
   }
 }

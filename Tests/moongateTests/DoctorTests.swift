@@ -1,5 +1,6 @@
 import Foundation
 import MoongateCore
+import MoongatePolicy
 import MoongateSDK
 import MoongateStore
 import MoongateTesting
@@ -25,6 +26,14 @@ import Testing
       let finding = Judgement.certificate(presenter, Self.validity(begins, ends), now: Self.now)
       #expect(finding.state == state && (finding.fix == nil) == (state == .ok))
     }
+  }
+
+  @Test(arguments: [(0, Finding.State.ok), (60, .ok), (61, .warning), (4_000, .warning), (-1, .ok)])
+  func aGeoDatabaseIsJudgedByItsAge(_ days: Int, _ state: Finding.State) {
+    let now = Timestamp(milliseconds: 1_800_000_000_000)
+    let finding = Judgement.geo("c.mmdb", of: .countries, builtAt: now + .seconds(-days * 86_400), now: now)
+    #expect(finding.state == state && finding.check == "geo" && (finding.fix == nil) == (state == .ok))
+    if days == 61 { #expect(finding.message.hasPrefix("c.mmdb has the countries of addresses as of 2026-11-15, more")) }
   }
 
   @Test func aCertificateOfAProxyIsRenewedThere() {
@@ -407,6 +416,26 @@ import Testing
     let finding = Judgement.proxies(settings, Judgement.Forwarding(report: report) { _ in false })
     #expect(finding.state == .warning)
     #expect(finding.message == "A request to https://a.example arrives as one to http://a.example.")
+  }
+
+  /// The connection comes from the client that the header of the PROXY protocol states.
+  @Test func aPROXYHeaderNamesTheClient() {
+    var settings = GatewaySettings.test(publicURL: PublicURL(isSecure: true, host: "a.example", port: 443))
+    settings.trustedProxies = ["10.0.0.1"].compactMap(AddressBlock.init)
+    settings.takesProxyProtocol = true
+    settings.listen = ListenAddress(host: "0.0.0.0", port: 443)
+    func finding(_ origin: String, _ forwardedFor: String = ForwardingProbe.claimed) -> Finding {
+      let report = ForwardingReport(
+        peer: "203.0.113.9", forwardedFor: [forwardedFor], client: "203.0.113.9", origin: origin)
+      return Judgement.proxies(settings, Judgement.Forwarding(report: report) { _ in false })
+    }
+    let good = finding("https://a.example")
+    #expect(good.state == .ok && good.message.contains("came from 203.0.113.9"))
+    let ended = finding("http://a.example")
+    #expect(ended.state == .failed && ended.fix?.contains("`tls`") == true, "the proxy ends TLS")
+    let other = finding("https://a.example", "\(ForwardingProbe.claimed), 203.0.113.7")
+    #expect(other.state == .failed && other.message.contains("trusted_proxies does not name"))
+    #expect(Judgement.proxies(settings).message.hasPrefix("A PROXY protocol header is trusted only from 10.0.0.1/32"))
   }
 
   private func probe(_ routes: [(host: String?, path: [PathPattern.Segment], isOpen: Bool)]) -> HostProbe? {

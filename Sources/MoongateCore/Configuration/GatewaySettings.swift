@@ -53,6 +53,10 @@ package struct GatewaySettings: Sendable {
   package var drain = GatewaySettings.usualDrain
   /// Whether the public listener has the calls of the App API (v1).
   package var appAPI = false
+  /// The files of `geo`; nil without it.
+  package var geo: GeoSettings?
+  /// The open databases of `geo`.
+  package var places: (any ClientPlaces)?
   /// The source location of each setting, by its path (`providers.phone_otp.sms`), for problems that are found later.
   package var locations: [String: SourceLocation]
 
@@ -108,6 +112,24 @@ extension GatewaySettings {
   package var strictTransportSecurity: String? {
     publicURL.isSecure ? hsts.map { "max-age=\($0.components.seconds)" } : nil
   }
+}
+
+/// The paths of databases of client addresses, in MaxMind's format (.mmdb). At least one of them is set.
+package struct GeoSettings: Sendable, Hashable {
+  /// `database`: the countries.
+  package let countries: String?
+  /// `asn`: the numbers of autonomous systems.
+  package let systems: String?
+
+  package init(countries: String?, systems: String?) {
+    self.countries = countries
+    self.systems = systems
+  }
+}
+
+extension GatewaySettings {
+  /// Where a client address is. Empty without `geo`.
+  package func place(of address: ClientAddress) -> ClientPlace { places?.place(of: address) ?? ClientPlace() }
 }
 
 /// The `host:port` to listen on. An IPv6 host is written in brackets.

@@ -13,12 +13,17 @@ package struct GatewayCookies: Sendable, Hashable {
   private static let hostApps: StaticString = "__Host-moongate-apps"
   private static let plainInvitation: StaticString = "moongate-invitation"
   private static let hostInvitation: StaticString = "__Host-moongate-invitation"
+  // The cookies of frames exist only over https.
+  private static let hostFramedSession: StaticString = "__Host-moongate-framed"
+  private static let sharedFramedSession: StaticString = "__Secure-moongate-framed"
+  private static let framedFlow: StaticString = "__Host-moongate-flow-framed"
+  private static let framedDevice: StaticString = "__Host-moongate-device-framed"
 
   /// The names of the session, flow, device, app and invitation cookies under any configuration. These cookies are
   /// neither sent upstream nor accepted from there. No other list has them.
   package static let allNames: [StaticString] = [
     plainSession, hostSession, sharedSession, plainFlow, hostFlow, plainDevice, hostDevice, plainApps, hostApps,
-    plainInvitation, hostInvitation,
+    plainInvitation, hostInvitation, hostFramedSession, sharedFramedSession, framedFlow, framedDevice,
   ]
 
   /// The cookie with the language that the user selected on a page. It contains no credential and may reach services,
@@ -38,6 +43,15 @@ package struct GatewayCookies: Sendable, Hashable {
     return isShared ? sharedSession : hostSession
   }
 
+  /// The name of the session cookie of frames with these settings; nil without https, where there is none.
+  package static func framedSessionName(_ settings: GatewaySettings) -> StaticString? {
+    guard settings.publicURL.isSecure else { return nil }
+    return settings.cookieDomain == nil ? hostFramedSession : sharedFramedSession
+  }
+
+  /// Whether the cookies are for a frame of another site: partitioned by the site of the tab (CHIPS, `Partitioned`),
+  /// and with names of their own, because they have no `SameSite` protection (`FrameRequest`).
+  package let isFramed: Bool
   /// The cookie with a session's token.
   package let session: String
   /// The cookie that identifies a browser for its flows.
@@ -53,14 +67,23 @@ package struct GatewayCookies: Sendable, Hashable {
   /// The domains for which a sibling host could have set a cookie with the session cookie's name.
   private let parentDomains: [String]
 
-  /// - Parameter host: the host of the request; nil for `publicURL`'s.
-  package init(publicURL: PublicURL, cookieDomain: String?, host: String? = nil) {
+  /// - Parameters:
+  ///   - host: the host of the request; nil for `publicURL`'s.
+  ///   - isFramed: whether the cookies are for a frame. Without https, there are no others than the usual ones.
+  package init(publicURL: PublicURL, cookieDomain: String?, host: String? = nil, isFramed: Bool = false) {
     let host = host ?? publicURL.host
     isSecure = publicURL.isSecure
+    self.isFramed = isFramed && isSecure
     domain = cookieDomain
-    session = Self.sessionName(isSecure: isSecure, isShared: cookieDomain != nil).description
-    flow = (isSecure ? Self.hostFlow : Self.plainFlow).description
-    device = (isSecure ? Self.hostDevice : Self.plainDevice).description
+    if self.isFramed {
+      session = (cookieDomain == nil ? Self.hostFramedSession : Self.sharedFramedSession).description
+      flow = Self.framedFlow.description
+      device = Self.framedDevice.description
+    } else {
+      session = Self.sessionName(isSecure: isSecure, isShared: cookieDomain != nil).description
+      flow = (isSecure ? Self.hostFlow : Self.plainFlow).description
+      device = (isSecure ? Self.hostDevice : Self.plainDevice).description
+    }
     apps = (isSecure ? Self.hostApps : Self.plainApps).description
     invitation = (isSecure ? Self.hostInvitation : Self.plainInvitation).description
     let labels = host.split(separator: ".")
@@ -69,17 +92,17 @@ package struct GatewayCookies: Sendable, Hashable {
       isAddress || labels.count < 2 ? [] : (0...(labels.count - 2)).map { labels[$0...].joined(separator: ".") }
   }
 
-  package init(_ settings: GatewaySettings) {
-    self.init(publicURL: settings.publicURL, cookieDomain: settings.cookieDomain)
+  package init(_ settings: GatewaySettings, isFramed: Bool = false) {
+    self.init(publicURL: settings.publicURL, cookieDomain: settings.cookieDomain, isFramed: isFramed)
   }
 
   /// The cookies for the root domain of a request's host. Their names are the same on all domains.
-  package init(_ settings: GatewaySettings, at host: String?) {
+  package init(_ settings: GatewaySettings, at host: String?, isFramed: Bool = false) {
     guard let domain = settings.furtherDomain(of: host) else {
-      self.init(settings)
+      self.init(settings, isFramed: isFramed)
       return
     }
-    self.init(publicURL: settings.publicURL, cookieDomain: domain, host: host)
+    self.init(publicURL: settings.publicURL, cookieDomain: domain, host: host, isFramed: isFramed)
   }
 
   /// The `Set-Cookie` values that sign a browser in. Cookies that a sibling host has set with our name are expired
@@ -121,9 +144,11 @@ package struct GatewayCookies: Sendable, Hashable {
   private func expiries(keeping: Bool) -> [String] {
     var variants: [(name: String, domain: String?)] = []
     if isSecure {
-      variants.append((Self.hostSession.description, nil))
-      variants.append((Self.sharedSession.description, nil))
-      variants += (domain.map { [$0] } ?? []).map { (Self.sharedSession.description, $0) }
+      let (host, shared) =
+        isFramed ? (Self.hostFramedSession, Self.sharedFramedSession) : (Self.hostSession, Self.sharedSession)
+      variants.append((host.description, nil))
+      variants.append((shared.description, nil))
+      variants += (domain.map { [$0] } ?? []).map { (shared.description, $0) }
     } else {
       variants.append((Self.plainSession.description, nil))
       variants += Set(parentDomains + (domain.map { [$0] } ?? [])).sorted().map { (Self.plainSession.description, $0) }
@@ -137,6 +162,7 @@ package struct GatewayCookies: Sendable, Hashable {
   }
 
   private func line(_ name: String, _ value: String, domain: String?) -> String {
-    "\(name)=\(value); Path=/; HttpOnly; SameSite=Lax\(isSecure ? "; Secure" : "")\(domain.map { "; Domain=\($0)" } ?? "")"
+    let scope = isFramed ? "None; Secure; Partitioned" : isSecure ? "Lax; Secure" : "Lax"
+    return "\(name)=\(value); Path=/; HttpOnly; SameSite=\(scope)\(domain.map { "; Domain=\($0)" } ?? "")"
   }
 }

@@ -101,6 +101,7 @@ package enum HeaderEncoding: String, Sendable, Hashable, CaseIterable {
 
 /// A text with placeholders for facts about a user, such as `{email}`.
 package struct IdentityTemplate: Sendable, Hashable {
+  /// A piece of the text, or a fact.
   package enum Part: Sendable, Hashable {
     case text(String)
     case id, email, phone, name, username
@@ -154,6 +155,7 @@ package struct HealthCheck: Sendable, Hashable {
 
 /// `rate`: the number of requests that a route accepts.
 package struct RouteRate: Sendable, Hashable {
+  /// Whose requests are counted together.
   package enum Subject: String, Sendable, Hashable, CaseIterable {
     /// An account; an address for requests without one.
     case account

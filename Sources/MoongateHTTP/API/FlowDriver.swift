@@ -81,6 +81,12 @@ package struct FlowDriver: Sendable {
     var client = try await caller(exchange).remembering(remember).invited(by: invitation)
     if let session { client = client.with(session: session) }
     let returnTo = exchange.targets.accept(returnTo)
+    let purpose = exchange.generation.purpose(of: name)
+    // Attack: a page that a site shows in a frame changes the account by a session of that frame.
+    guard !exchange.credentials.isFramed || purpose.isForFrames else {
+      throw exchange.refusal(.denied, reason: "a session of a frame begins no flow that changes the account")
+    }
+    exchange.shown.note(purpose, returnTo: returnTo)
     guard exchange.kind == .page || !exchange.credentials.origins.isEmpty else {
       return Outcome(
         view: try await engine.create(name, returnTo: returnTo, browser: nil, grant: grant, client: client).get())
@@ -90,7 +96,8 @@ package struct FlowDriver: Sendable {
     let view = try await engine.create(
       name, returnTo: returnTo, browser: hash, grant: grant, client: client.with(browser: hash)
     ).get()
-    return Outcome(view: view, cookies: [exchange.cookies.begin(browser)], browser: hash)
+    return Outcome(
+      view: view, cookies: [exchange.cookies.begin(browser)] + exchange.identifyFrame(browser), browser: hash)
   }
 
   /// Performs an operation on a flow. If it completes a flow that is bound to the browser, the browser is signed in.
@@ -125,7 +132,7 @@ extension ShownFlow {
   /// Shows the app that the flow is for.
   fileprivate func show(_ view: FlowView) {
     show(view.app)
-    note(returnTo: view.returnTo)
+    note(view.purpose, returnTo: view.returnTo)
   }
 }
 

@@ -74,6 +74,8 @@ extension FlowDriver {
   /// sign-in with another site, this is unknown.
   func next(after view: FlowView, client: ClientContext, _ exchange: Exchange) async -> String? {
     guard exchange.kind == .page, let next = view.next, !OfferedPage.isOurs(next, exchange) else { return view.next }
+    // No site may show the pages in a frame that change an account.
+    if exchange.credentials.mayBeInFrame { return exchange.nextInFrame(next, view.returnTo) }
     if let address = OfferedPage.address(replacingExposed: view, next: next, exchange) { return address }
     let canRunCeremonies = exchange.canRunCeremonies
     let offered = await engine.offer(after: view, client: client) { descriptor in

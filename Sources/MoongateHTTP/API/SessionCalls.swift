@@ -15,10 +15,10 @@ package struct SessionCalls: Sendable {
             "account": .account(AccountView(found.account, isNew: false, pads: exchange.generation.pads)),
             "session": .session(SessionView(found.session, token: nil)),
           ]))
-      },
+      }.inFrames,
       Endpoint(.call, .signOut, servesAllDomains: true) { exchange throws(Refusal) in
         try await signOut(exchange)
-      },
+      }.inFrames,
       Endpoint(.call, .sessions) { exchange throws(Refusal) in
         let own = try await signedIn(exchange).session
         let all = try await sessions(of: own.account, exchange)

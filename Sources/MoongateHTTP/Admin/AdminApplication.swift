@@ -92,7 +92,7 @@ package struct AdminApplication: ListeningApplication {
       table: EndpointTable(endpoints.flatMap { $0 }), generations: generations, random: random,
       recorder: RefusalRecorder(audit: audit, clock: clock, logger: logger), reader: BodyReader(),
       forwardingFaults: forwardingFaults ?? FoldedLog<LoggedForwardingFault>(logger: logger, clock: clock),
-      refusalPage: { refusal, request, generation in pages.page(for: refusal, to: request, generation) },
+      refusalPage: { refusal, request, generation, _ in pages.page(for: refusal, to: request, generation) },
       guarded: { exchange, _ throws(Refusal) in try adminGuard.check(exchange) })
     self.eventLoops = eventLoops
     self.logger = logger.ofLibrary

@@ -70,7 +70,7 @@ struct HandoffPage: Sendable {
         "return_to": asked ?? origin + "/", "challenge": Base64URL.encode(TokenHash(of: nonce.reveal().utf8).bytes),
         "flow": query["flow"],
       ])
-    return leave(to: address, exchange.cookies.beginHandoff(nonce))
+    return leave(to: address, exchange.cookies.beginHandoff(nonce) + exchange.identifyFrame(nonce), exchange)
   }
 
   private func redeem(_ code: String, at origin: String, of domain: String, _ exchange: Exchange) async throws(Refusal)
@@ -87,7 +87,8 @@ struct HandoffPage: Sendable {
     switch result {
     case .success(let redeemed):
       let cookies = exchange.cookies
-      return leave(to: origin + redeemed.target, cookies.signIn(redeemed.token.secret, for: redeemed.cookieLifetime))
+      return leave(
+        to: origin + redeemed.target, cookies.signIn(redeemed.token.secret, for: redeemed.cookieLifetime), exchange)
     case .failure(let refusal):
       let isCookieless = refusal == .otherBrowser && exchange.credentials.browser == nil
       throw exchange.refusal(.handoffFailed, detail: isCookieless ? Self.cookiesMissing : nil, reason: refusal.rawValue)
@@ -117,7 +118,7 @@ struct HandoffPage: Sendable {
     guard let code else {
       throw exchange.refusal(.handoffFailed, reason: "a session of a further domain makes no others")
     }
-    return leave(to: FormFields.address(origin + Self.path, ["code": code.reveal()]), [])
+    return leave(to: FormFields.address(origin + Self.path, ["code": code.reveal()]), [], exchange)
   }
 
   /// The origin and path of the target: an absolute URL at a host of a route on a further domain.
@@ -147,14 +148,13 @@ struct HandoffPage: Sendable {
     // A URL that is too long would be ignored after the sign-in. The first page of the site is better than the wrong
     // site.
     let returnTo = whole.utf8.count <= RedirectTargets.longest ? whole : back("/")
-    return leave(to: FormFields.address(PagePath.signIn, ["flow": query["flow"], "return_to": returnTo]), [])
+    return leave(to: FormFields.address(PagePath.signIn, ["flow": query["flow"], "return_to": returnTo]), [], exchange)
   }
 
-  /// A redirect whose page cannot run scripts and cannot be framed.
-  private func leave(to address: String, _ cookies: [String]) -> Response {
+  /// A redirect whose page cannot run scripts. Only a redirect on the way to a route with `frames` can be in a frame.
+  private func leave(to address: String, _ cookies: [String], _ exchange: Exchange) -> Response {
     var response = Response.seeOther(address)
-    response.headers.set("Content-Security-Policy", to: "default-src 'none'; base-uri 'none'; frame-ancestors 'none'")
-    response.headers.set("X-Frame-Options", to: "DENY")
+    response.restrictPage("default-src 'none'; base-uri 'none'", in: exchange.frames)
     response.setCookies(cookies)
     return response
   }

@@ -78,15 +78,4 @@ extension Exchange {
     guard let returnTo, !returnTo.hasPrefix("/auth/") else { return nil }
     return purpose.isProofAlone && purpose.needsSession ? words.text("asks_again", service) : nil
   }
-
-  /// The final target of the user. Setting up a required factor leads to the page that verifies it, and that page leads
-  /// to the service.
-  private static func target(behind returnTo: String?) -> String? {
-    var target = returnTo
-    for _ in 0..<3 {
-      guard let address = target, address.hasPrefix("/auth/") else { return target }
-      target = FormFields(address.utf8.drop { $0 != UInt8(ascii: "?") }.dropFirst())?["return_to"]
-    }
-    return nil
-  }
 }

@@ -138,7 +138,8 @@ struct SignInPage: Sendable {
   func greeting(_ page: Response, _ exchange: Exchange) -> Response {
     guard exchange.credentials.browser == nil, exchange.request.isNavigation || exchange.isScripted else { return page }
     var response = page
-    response.setCookies([exchange.cookies.begin(SecretText(Base64URL.encode(driver.random.bytes(32))))])
+    let browser = SecretText(Base64URL.encode(driver.random.bytes(32)))
+    response.setCookies([exchange.cookies.begin(browser)] + exchange.identifyFrame(browser))
     return response
   }
 

@@ -50,6 +50,16 @@ extension Response {
     }
   }
 
+  /// Adds the page's policy, and which sites may show it in a frame.
+  /// - Parameters:
+  ///   - policy: all other directives of the Content-Security-Policy.
+  ///   - frames: the origins of these sites; empty for none.
+  mutating func restrictPage(_ policy: String, in frames: [String]) {
+    let ancestors = frames.isEmpty ? "'none'" : frames.joined(separator: " ")
+    headers.set("Content-Security-Policy", to: "\(policy); frame-ancestors \(ancestors)")
+    if frames.isEmpty { headers.set("X-Frame-Options", to: "DENY") }
+  }
+
   /// Adds `Set-Cookie` headers.
   package mutating func setCookies(_ lines: [String]) {
     for line in lines { headers.append(HTTPField(name: .setCookie, value: line)) }

@@ -83,7 +83,7 @@ extension Exchange {
       throw refusal(.notJSON, detail: "The form was sent in a format that is not supported.")
     }
     guard let fields = FormFields(try await reader.read(self)) else { throw refusal(.badRequest) }
-    shown.note(returnTo: fields["return_to"])
+    shown.note(fields)
     return fields
   }
 

@@ -6,18 +6,18 @@ import NIOCore
 
 /// The context of a request: its connection.
 package struct ConnectionContext: InitializableFromSource, Sendable {
-  /// The address of the client whose connection this task serves.
+  /// The client whose connection this task serves.
   ///
   /// Attack: a client closes its connection at once. The channel then has no address, so no limit per address would
   /// count the client's requests.
-  @TaskLocal static var client: ClientAddress?
+  @TaskLocal static var client: ConnectionPeer?
 
-  /// The peer's address; nil in tests without one, and if a connection to the admin listener is already closed.
-  let peer: ClientAddress?
+  /// The peer. It has no address in tests without one, and if a connection to the admin listener is already closed.
+  let peer: ConnectionPeer
   let logger: Logger
 
   package init(source: ApplicationRequestContextSource) {
-    peer = Self.client ?? source.channel.remoteAddress.flatMap { ClientAddress($0) }
+    peer = Self.client ?? ConnectionPeer(source.channel)
     logger = source.logger
   }
 }

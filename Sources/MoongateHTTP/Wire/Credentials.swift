@@ -14,6 +14,12 @@ package struct Credentials: Sendable {
   let allowedApps: SecretText?
   /// The code of the invitation whose link the browser has opened. It can be any text; the core verifies it.
   let invitation: SecretText?
+  /// Whether the request comes from a frame of another site, where it has only the cookies of frames. New cookies are
+  /// such cookies too.
+  let isFramed: Bool
+  /// Whether a sign-in has been opened in a frame of this site's tab. The request may come from that frame, with the
+  /// usual cookies if both sites are the same (RFC 6265bis section 5.2).
+  let mayBeInFrame: Bool
   /// Whether the request has a cookie of the gateway, under any of its names and in any form. The request then comes
   /// from a browser, possibly without the user's intent.
   let holdsCookie: Bool
@@ -30,11 +36,20 @@ package struct Credentials: Sendable {
   /// there.
   mutating func begin(_ browser: SecretText) { self.browser = browser }
 
-  init(_ headers: HTTPFields, gateway: GatewaySettings) throws(Contradiction) {
+  /// - Parameter admitsFramed: whether the cookies of frames count (`FrameRequest`). The usual ones have priority.
+  init(_ headers: HTTPFields, gateway: GatewaySettings, admitsFramed: Bool = false) throws(Contradiction) {
     let carried = CarriedCredentials(
-      cookies: headers[values: .cookie], authorizations: headers[values: .authorization], settings: gateway)
+      cookies: headers[values: .cookie], authorizations: headers[values: .authorization], settings: gateway,
+      admitsFramed: admitsFramed)
     if carried.isContradictory { throw Contradiction() }
-    let names = GatewayCookies(gateway)
+    let usual = GatewayCookies(gateway)
+    let framed = GatewayCookies(gateway, isFramed: true)
+    isFramed =
+      admitsFramed && framed.isFramed && carried.values(of: usual.flow).isEmpty
+      && carried.values(of: usual.session).isEmpty
+      && (carried.isFramed || !carried.values(of: framed.flow).isEmpty)
+    mayBeInFrame = isFramed || admitsFramed && !carried.values(of: framed.flow).isEmpty
+    let names = isFramed ? framed : usual
     session = carried.token.map { TokenHash(of: $0.utf8) }
     let flows = carried.values(of: names.flow)
     browser = flows.count == 1 && CarriedCredentials.isToken(flows[0]) ? SecretText(flows[0]) : nil

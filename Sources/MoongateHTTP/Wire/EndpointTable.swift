@@ -27,6 +27,8 @@ package struct Endpoint: Sendable {
   let servesAllDomains: Bool
   /// The description for `openapi.json`; nil if the endpoint does not belong to the API.
   let operation: Operation?
+  /// Whether the cookies of frames count, and pages may be shown in frames (`Exchange.frames`).
+  private(set) var isInFrames = false
   private(set) var handle: Handler
 
   /// Answers a request.
@@ -50,6 +52,13 @@ package struct Endpoint: Sendable {
     self.init(
       kind, operation.method, operation.path, operation, toleratesSlash: toleratesSlash,
       servesAllDomains: servesAllDomains, handle: handle)
+  }
+
+  /// The same endpoint for frames of other sites as well: one of a sign-in, with no access to the account.
+  var inFrames: Endpoint {
+    var endpoint = self
+    endpoint.isInFrames = true
+    return endpoint
   }
 
   /// The endpoint with something around its handler.

@@ -26,6 +26,8 @@ package struct Exchange: Sendable {
   let builtIn: ProviderRegistry
   /// The keys with which requests of apps are sealed; nil where none arrive.
   let keys: KeyRing?
+  /// Whether the endpoint serves frames of other sites (`Endpoint.inFrames`).
+  var isInFrames = false
   /// What the page that answers the request shows about its flow.
   package let shown = ShownFlow()
 
@@ -48,12 +50,14 @@ package struct Exchange: Sendable {
     let target = (request.head.path ?? "").utf8
     guard let mark = target.firstIndex(of: UInt8(ascii: "?")) else { return .empty }
     guard let fields = FormFields(target[target.index(after: mark)...]) else { throw refusal(.badRequest) }
-    shown.note(returnTo: fields["return_to"])
+    shown.note(fields)
     return fields
   }
 
   /// The gateway's cookies for the root domain of the request.
-  package var cookies: GatewayCookies { GatewayCookies(gateway, at: client.host?.name) }
+  package var cookies: GatewayCookies {
+    GatewayCookies(gateway, at: client.host?.name, isFramed: credentials.isFramed)
+  }
 
   /// More than five parameters: all but the code are optional details.
   /// Creates and records a refusal of this request, which can then be found by its decision id.

@@ -1,6 +1,7 @@
 import HTTPTypes
 import Hummingbird
 import MoongateCore
+import MoongateProxy
 import MoongateSDK
 import Tracing
 
@@ -17,7 +18,7 @@ package struct GatewayResponder: HTTPResponder {
   /// The keys with which requests of apps are sealed; nil on a listener that has none.
   var keys: KeyRing?
   /// Shows a refusal as a page, to a browser.
-  let refusalPage: @Sendable (Refusal, Request, any PolicyGeneration) -> Response
+  let refusalPage: @Sendable (Refusal, Request, any PolicyGeneration, FramedRefusal?) -> Response
   /// Checks a request before it reaches its endpoint.
   let guarded: @Sendable (Exchange, Endpoint.Kind) throws(Refusal) -> Void
 
@@ -40,12 +41,12 @@ package struct GatewayResponder: HTTPResponder {
     if request.method == .options, path == "*" { return .nothing }
     let decision = DecisionID(from: random)
     let generation = generations.current
-    let peer = context.peer ?? .unspecified
-    let (client, forwardingFault) = client(of: request, peer, generation.gateway)
+    let (client, forwardingFault) = client(of: request, context.peer, generation.gateway)
     let elsewhere = CrossOrigin(path, generation)
     var kind = path.hasPrefix("/api/") || path.hasPrefix("/.well-known/") ? Endpoint.Kind.call : .page
     var response: Response
     var cookies: [String] = []
+    var asked: Exchange?
     do throws(Refusal) {
       let refuse = { (code: RefusalCode) in
         recorder.record(
@@ -63,16 +64,18 @@ package struct GatewayResponder: HTTPResponder {
         }
       case .found(let endpoint, let parameters):
         kind = endpoint.kind
-        var credentials = try credentials(of: request, kind, generation.gateway, decision, from: client.address)
+        var credentials = try credentials(of: request, endpoint, generation, decision, from: client)
         if kind == .page, credentials.browser == nil, request.opensFlow {
           let browser = SecretText(Base64URL.encode(random.bytes(32)))
           credentials.begin(browser)
           cookies.append(GatewayCookies(generation.gateway).begin(browser))
         }
         let exchange = Exchange(
-          request: request, kind: kind, parameters: parameters, generation: generation, peer: peer, client: client,
+          request: request, kind: kind, parameters: parameters, generation: generation, peer: context.peer.address,
+          client: client,
           credentials: credentials, decision: decision,
-          recorder: recorder, reader: reader, builtIn: providers, keys: keys)
+          recorder: recorder, reader: reader, builtIn: providers, keys: keys, isInFrames: endpoint.isInFrames)
+        asked = exchange
         try guarded(exchange, kind)
         if !endpoint.servesAllDomains, generation.gateway.furtherDomain(of: client.host?.name) != nil {
           response = try exchange.redirectHome()
@@ -81,7 +84,7 @@ package struct GatewayResponder: HTTPResponder {
         }
       }
     } catch {
-      response = answer(error, as: kind, to: request, generation: generation)
+      response = answer(error, as: kind, to: request, generation: generation, in: asked?.framedRefusal)
     }
     response.setCookies(cookies)
     elsewhere?.mark(&response, for: request)
@@ -90,45 +93,51 @@ package struct GatewayResponder: HTTPResponder {
 
   /// The client of a request, and why its scheme or host is unknown.
   private func client(
-    of request: Request, _ peer: ClientAddress, _ gateway: GatewaySettings
+    of request: Request, _ peer: ConnectionPeer, _ gateway: GatewaySettings
   ) -> (ForwardedClient, ForwardingFault?) {
     var client = ForwardedClient(
-      peer: peer, isSecure: gateway.tls != nil, host: request.head.authority.flatMap { HostName($0) })
+      peer: peer.address, isSecure: gateway.tls != nil, host: request.head.authority.flatMap { HostName($0) })
     var bytes: [UInt8] = []
     let fields = ForwardingFields(request.headers, in: &bytes)
-    if fields.isEmpty { return (client, nil) }
+    if fields.isEmpty || !peer.mayForward { return (client, nil) }
     do throws(ForwardingFault) {
       try client.read(fields, bytes.span, trusted: gateway.trustedProxies)
     } catch {
-      forwardingFaults.report(LoggedForwardingFault(error, from: peer))
+      forwardingFaults.report(LoggedForwardingFault(error, from: peer.address))
       return (client, error)
     }
-    if let fault = client.addressFault { forwardingFaults.report(LoggedForwardingFault(fault, from: peer)) }
+    if let fault = client.addressFault { forwardingFaults.report(LoggedForwardingFault(fault, from: peer.address)) }
     return (client, nil)
   }
 
   private func credentials(
-    of request: Request, _ kind: Endpoint.Kind, _ gateway: GatewaySettings, _ decision: DecisionID,
-    from address: ClientAddress
+    of request: Request, _ endpoint: Endpoint, _ generation: any PolicyGeneration, _ decision: DecisionID,
+    from client: ForwardedClient
   ) throws(Refusal) -> Credentials {
+    let gateway = generation.gateway
+    let admitsFramed =
+      endpoint.isInFrames && generation.routes.hasFrames
+      && request.admitsFramedCookies(from: [gateway.publicURL.description, client.origin])
     do throws(Credentials.Contradiction) {
       // Attack: a form of another site acts with the cookies of the user who views it.
-      return try Credentials(kind == .inbound ? [:] : request.headers, gateway: gateway)
+      return try Credentials(
+        endpoint.kind == .inbound ? [:] : request.headers, gateway: gateway, admitsFramed: admitsFramed)
     } catch {
       throw recorder.record(
         Refusal(
           .badRequest, decision: decision,
           detail: "The request's cookie and its Authorization name different sessions."),
-        from: address, fault: nil)
+        from: client.address, fault: nil)
     }
   }
 
   /// Logs the refusal and converts it into an answer that the client can read.
-  private func answer(_ refusal: Refusal, as kind: Endpoint.Kind, to request: Request, generation: any PolicyGeneration)
-    -> Response
-  {
+  private func answer(
+    _ refusal: Refusal, as kind: Endpoint.Kind, to request: Request, generation: any PolicyGeneration,
+    in frame: FramedRefusal? = nil
+  ) -> Response {
     recorder.log(refusal, method: request.method.rawValue)
-    return kind != .call && request.wantsHTML ? refusalPage(refusal, request, generation) : .problem(refusal)
+    return kind != .call && request.wantsHTML ? refusalPage(refusal, request, generation, frame) : .problem(refusal)
   }
 }
 

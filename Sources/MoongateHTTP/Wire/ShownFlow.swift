@@ -6,6 +6,8 @@ package final class ShownFlow: Sendable {
   private struct State {
     var app: ReceivingApp?
     var returnTo: String?
+    var named: String?
+    var flow: (purpose: FlowPurpose, returnTo: String?)?
   }
 
   private let state = Mutex(State())
@@ -16,16 +18,32 @@ package final class ShownFlow: Sendable {
   /// Where the flow leads, as its address, its form or its record says.
   var returnTo: String? { state.withLock { $0.returnTo } }
 
+  /// The name of the flow that the address or a form begins; nil for the usual one of the page.
+  var named: String? { state.withLock { $0.named } }
+
+  /// The flow of the request, as its record says; nil if it has none.
+  var flow: (purpose: FlowPurpose, returnTo: String?)? { state.withLock { $0.flow } }
+
   /// Shows the app of the flow that the request is about.
   package func show(_ app: ReceivingApp?) {
     guard let app else { return }
     state.withLock { $0.app = app }
   }
 
-  /// Notes where the flow of the request leads.
-  func note(returnTo: String?) {
-    guard let returnTo else { return }
-    state.withLock { $0.returnTo = returnTo }
+  /// Notes what the address or a form says about the flow of the request.
+  func note(_ fields: FormFields) {
+    state.withLock { state in
+      state.returnTo = fields["return_to"] ?? state.returnTo
+      state.named = fields["flow"] ?? state.named
+    }
+  }
+
+  /// Notes what the record of the request's flow says.
+  package func note(_ purpose: FlowPurpose, returnTo: String?) {
+    state.withLock { state in
+      state.flow = (purpose, returnTo)
+      state.returnTo = returnTo ?? state.returnTo
+    }
   }
 }
 

@@ -28,6 +28,12 @@ extension FolderReader {
     }
   }
 
+  /// Checks the templates in the folders that `error_pages` names.
+  func checkErrorPages() {
+    let folders = Set(routes.compactMap(\.errorPages))
+    problems.add(loader.pageProblems(files.errorPages.filter { folders.contains($0.folder) }, nil))
+  }
+
   /// Reports Lua files next to gateway.lua that are not read.
   func reportUnread() {
     for file in files.files where !file.name.contains("/") && !ConfigurationFiles.rootFiles.contains(file.name) {

@@ -66,6 +66,7 @@ struct GatewayReader {
     settings.gate = gate
     settings.drain = drain
     settings.appAPI = appAPI ?? false
+    GeoReader(folder: folder, problems: problems).read(reader, into: &settings)
     return settings
   }
 

@@ -194,7 +194,7 @@ extension RouteReader {
     if node.isEmptyTable { problems.add(node.location, path, "is empty: name a site, or leave it out") }
     // Browsers keep no cookie of a frame without https (RFC 6265bis, SameSite=None requires Secure).
     if let own = gateway?.publicURL, !own.isSecure, !own.isLoopback {
-      problems.warn(node.location, path, "no user can sign in within a frame: public_url must be https for that")
+      problems.add(node.location, path, "no user can sign in within a frame: public_url must be https for that")
     }
     return texts.enumerated().compactMap { index, item in
       // Attack: a page over http, which anybody on the way can change, frames the service and takes clicks.

@@ -11,12 +11,15 @@ package struct CarriedCredentials: Sendable {
   package let isContradictory: Bool
   /// Whether any cookie of the gateway is present, in any form.
   package let holdsCookie: Bool
+  /// Whether the token is that of a frame's cookie.
+  package let isFramed: Bool
   private let cookies: [(name: String, value: String)]
 
   /// - Parameters:
   ///   - cookies: the values of the Cookie fields, in order.
   ///   - authorizations: the values of the Authorization fields.
-  package init(cookies: [String], authorizations: [String], settings: GatewaySettings) {
+  ///   - admitsFramed: whether the session cookie of a frame counts (`FrameRequest`).
+  package init(cookies: [String], authorizations: [String], settings: GatewaySettings, admitsFramed: Bool = false) {
     let bytes = (cookies + authorizations).flatMap { Array($0.utf8) }
     var fields: [Range<Int>] = []
     for value in cookies + authorizations {
@@ -24,12 +27,15 @@ package struct CarriedCredentials: Sendable {
       fields.append(start..<start + value.utf8.count)
     }
     let cookieFields = Array(fields.prefix(cookies.count))
-    let found = Credentials(
+    var found = Credentials(
       bytes.span, cookies: cookieFields, authorizations: Array(fields.dropFirst(cookies.count)),
-      cookieName: GatewayCookies.sessionName(settings))
+      cookieName: GatewayCookies.sessionName(settings),
+      framedName: admitsFramed ? GatewayCookies.framedSessionName(settings) : nil)
+    found.useFramedCookie(bytes.span)
     token = found.token.map { String(decoding: bytes[$0], as: UTF8.self) }
     isContradictory = found.isContradictory
     holdsCookie = found.hasOurCookies
+    isFramed = found.isFramed
     var pairs: [(name: String, value: String)] = []
     for field in cookieFields {
       GatewayCookieBytes.forEach(bytes.span, field) { _, name, value in

@@ -15,7 +15,9 @@ struct Credentials {
   /// Whether cookie and Bearer differ, or Authorization occurs more than once: status 400.
   var isContradictory = false
   /// The number of session cookies.
-  var cookies = 0
+  private(set) var cookies = 0
+  /// Whether the token is that of a frame's cookie.
+  private(set) var isFramed = false
   /// Whether a Cookie field contains a gateway cookie, which is not forwarded.
   var hasOurCookies = false
   /// The access token of a program in Authorization, or a value that resembles one. It is used only on routes that
@@ -28,13 +30,20 @@ struct Credentials {
   private static let tokenLength = 43
 
   private var cookie: Range<Int>?
+  private var framedCookie: Range<Int>?
+  private var framedCookies = 0
   private var bearer: Range<Int>?
   private var authorizations = 0
 
-  init(_ head: borrowing RequestHead, _ bytes: Span<UInt8>, cookieName: StaticString) {
+  /// - Parameters:
+  ///   - cookieName: the name of the session cookie.
+  ///   - framedName: that of the session cookie of frames; nil if no route may be shown in one.
+  init(
+    _ head: borrowing RequestHead, _ bytes: Span<UInt8>, cookieName: StaticString, framedName: StaticString? = nil
+  ) {
     for field in head.fields {
       switch field.kind {
-      case .cookie: readCookies(bytes, field.value, cookieName)
+      case .cookie: readCookies(bytes, field.value, cookieName, framedName)
       case .authorization: readAuthorization(bytes, field.value)
       default: break
       }
@@ -45,21 +54,43 @@ struct Credentials {
   /// - Parameters:
   ///   - cookies: the values of the Cookie fields, in order.
   ///   - authorizations: the values of the Authorization fields.
-  init(_ bytes: Span<UInt8>, cookies: [Range<Int>], authorizations: [Range<Int>], cookieName: StaticString) {
-    for value in cookies { readCookies(bytes, value, cookieName) }
+  init(
+    _ bytes: Span<UInt8>, cookies: [Range<Int>], authorizations: [Range<Int>], cookieName: StaticString,
+    framedName: StaticString? = nil
+  ) {
+    for value in cookies { readCookies(bytes, value, cookieName, framedName) }
     for value in authorizations { readAuthorization(bytes, value) }
     judge(bytes)
   }
 
-  private mutating func readCookies(_ bytes: Span<UInt8>, _ field: Range<Int>, _ cookieName: StaticString) {
+  /// Whether the request has the session cookie of a frame, and no other session cookie. It does not count before
+  /// `useFramedCookie`.
+  var hasFramedCookie: Bool { framedCookies > 0 && cookies == 0 }
+
+  /// Makes the session cookie of a frame count like the usual one.
+  mutating func useFramedCookie(_ bytes: Span<UInt8>) {
+    guard hasFramedCookie else { return }
+    (cookies, cookie) = (framedCookies, framedCookie)
+    (token, isBearer, isFramed) = (nil, false, true)
+    judge(bytes)
+  }
+
+  private mutating func readCookies(
+    _ bytes: Span<UInt8>, _ field: Range<Int>, _ cookieName: StaticString, _ framedName: StaticString?
+  ) {
     GatewayCookieBytes.forEach(bytes, field) { _, name, value in
       guard GatewayCookieBytes.isOurs(bytes, name) else { return }
       hasOurCookies = true
       // Attack: a nameless cookie of a sibling site with the value `moongate` would count as a second session cookie
       // and lock the user out.
-      guard let value, ByteClass.equalCase(bytes, name, cookieName) else { return }
-      cookies += 1
-      cookie = value
+      guard let value else { return }
+      if ByteClass.equalCase(bytes, name, cookieName) {
+        cookies += 1
+        cookie = value
+      } else if let framedName, ByteClass.equalCase(bytes, name, framedName) {
+        framedCookies += 1
+        framedCookie = value
+      }
     }
   }
 

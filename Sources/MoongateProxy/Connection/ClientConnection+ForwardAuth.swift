@@ -35,8 +35,9 @@ extension ClientConnection {
     if ByteClass.equalCase(bytes, original.method, "CONNECT") || ByteClass.equalCase(bytes, original.method, "TRACE") {
       return refuse(original, in: head, .denied, reason: "CONNECT and TRACE are never passed on")
     }
-    let request = AccessRequest(
+    var request = AccessRequest(
       original, in: head, normalPath: path, client: state.exchange.client ?? peer)
+    request.isRateCounted = state.exchange.isRateCounted
     answerForwardAuth(original, by: authorizer, request, dialect, found)
   }
 

@@ -19,7 +19,7 @@ extension ClientConnection {
 
   /// Whether the peer is a trusted proxy, whose `X-Forwarded-…` headers are used.
   func isTrusted(_ plan: GenerationPlan) -> Bool {
-    if plan.trustedProxies.isEmpty { return false }
+    if plan.trustedProxies.isEmpty || !known.mayForward { return false }
     if let trust = known.trust, trust.version == plan.version { return trust.isTrusted }
     let isTrusted = ForwardedClient.trusts(peer, plan.trustedProxies)
     known.trust = (plan.version, isTrusted)

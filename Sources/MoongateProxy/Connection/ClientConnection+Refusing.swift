@@ -42,11 +42,13 @@ extension ClientConnection {
     }
     if let marks = state.exchange.marks { fields += marks.fields(isOptions: false) }
     if let seconds = problem.retryAfterSeconds { fields.append(("Retry-After", String(seconds))) }
+    if let excess = refusal.excess {
+      fields += excess.fields
+      loop.metrics.countRateLimited(state.exchange.metricsIndex)
+    }
     if code == .methodNotAllowed { fields.append(Self.allowedMethods) }
-    if let page = state.exchange.isBrowser ? loop.shared.page?(problem, refusal.visitor, state.exchange.languages) : nil
-    {
-      fields += Self.pageFields
-      answer(code.status, fields, Array(page.utf8), unread: unread)
+    if let page = refusalPage(problem, to: refusal.visitor) {
+      answer(code.status, fields + page.fields, Array(page.html.utf8), unread: unread)
     } else {
       fields.append(("Content-Type", Refusal.mediaType))
       answer(code.status, fields, problem.document(), unread: unread)
@@ -62,15 +64,6 @@ extension ClientConnection {
     state.exchange.outcome = .own
     answer(204, [Self.allowedMethods], [], unread: false)
   }
-
-  /// The header fields of a refusal's page.
-  private static let pageFields: [(String, String)] = [
-    ("Content-Type", "text/html; charset=utf-8"), ("Referrer-Policy", "no-referrer"), ("X-Frame-Options", "DENY"),
-    (
-      "Content-Security-Policy",
-      "default-src 'none'; style-src 'self'; img-src 'self'; form-action 'none'; base-uri 'none'; frame-ancestors 'none'"
-    ),
-  ]
 
   private func recordAndLog(_ refusal: RequestRefusal) -> DecisionID {
     var detail = refusal.detail

@@ -106,8 +106,8 @@ extension ClientConnection {
     return head
   }
 
-  /// Whether the media type is `text/event-stream`, in any case and with any parameters (RFC 9110 section 8.3.1), or one
-  /// of gRPC: both may be silent for any time.
+  /// Whether the media type is `text/event-stream`, in any case and with any parameters (RFC 9110 section 8.3.1), or
+  /// one of gRPC: both may be silent for any time.
   private func isEventStream(_ head: ResponseHead) -> Bool {
     let bytes = head.bytes.readableBytesUInt8Span
     return head.fields.contains { field in

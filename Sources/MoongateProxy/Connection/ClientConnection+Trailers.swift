@@ -3,8 +3,8 @@ import NIOCore
 
 /// Trailers (RFC 9110 section 6.5), as far as they pass through.
 ///
-/// Attack: trailers that a lenient program merges into the fields of the head (CVE-2013-5704), such as `Remote-User` of a
-/// client or `Set-Cookie` of a service. Only fields that mean nothing to the gateway pass.
+/// Attack: trailers that a lenient program merges into the fields of the head (CVE-2013-5704), such as `Remote-User` of
+/// a client or `Set-Cookie` of a service. Only fields that mean nothing to the gateway pass.
 extension ClientConnection {
   /// Whether the client gets trailers: with HTTP/2, and if it has asked for them (RFC 9110 section 10.1.4).
   var passesTrailers: Bool {

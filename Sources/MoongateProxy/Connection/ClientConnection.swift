@@ -90,11 +90,11 @@ package final class ClientConnection: ChannelDuplexHandler, LoopConnection, Upst
     // Attack: a connection that is reset before it is accepted has no address any more, so no limit per address counts
     // the requests that it brought. Only channels of tests have neither address.
     guard channel.remoteAddress != nil || channel.localAddress == nil else { return perform(state.abort()) }
-    peer = channel.remoteAddress.flatMap { ClientAddress($0) } ?? .unspecified
-    guard let admitted = permit ?? loop.admit(peer) else {
+    guard let admitted = permit ?? loop.admit(ConnectionPeer(channel)) else {
       return perform(state.abort())
     }
     permit = admitted
+    (peer, known.mayForward) = (admitted.peer.address, admitted.peer.mayForward)
     addressUse = admitted.addressUse
     loop.metrics.connections[.http1].open()
     loop.add(self)
@@ -127,13 +127,4 @@ package final class ClientConnection: ChannelDuplexHandler, LoopConnection, Upst
   }
 
   package func read(context: ChannelHandlerContext) { if mayRead() { context.read() } }
-}
-
-extension ClientAddress {
-  /// The address of a socket; nil if it has none, such as a Unix socket.
-  package init?(_ address: SocketAddress) {
-    guard let text = address.ipAddress, let parsed = IPAddressText.parse(text.prefix { $0 != "%" }.utf8.map { $0 })
-    else { return nil }
-    self = parsed
-  }
 }

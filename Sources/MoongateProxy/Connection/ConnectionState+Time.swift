@@ -82,8 +82,8 @@ extension ConnectionState {
   /// Whether fewer bytes of the body arrived in the current window than the route requires (`BodyRate`).
   ///
   /// Only time in which the gateway waits for the client counts, not time in which the upstream accepts no bytes. The
-  /// first window of a client that waits for a 100 ends after the upstream's timeout at the earliest. A call of gRPC has
-  /// no usual rate.
+  /// first window of a client that waits for a 100 ends after the upstream's timeout at the earliest. A call of gRPC
+  /// has no usual rate.
   private mutating func isTooSlow(_ now: NIODeadline, _ route: RoutePlan, _ upstream: UpstreamConnection) -> Bool {
     guard let rate = route.bodyRate, !exchange.requestIsDone, !exchange.isCall || route.rule.bodyRate != .standard
     else { return false }

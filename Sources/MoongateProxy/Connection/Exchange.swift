@@ -42,8 +42,13 @@ struct Exchange {
   /// The trailers of the service's response.
   var trailers: ByteBuffer?
 
+  /// Whether the request has counted for the `rate` of its route by its account or token.
+  var isRateCounted = false
+
   /// Whether the route accepts access tokens. A 401 then contains a challenge.
   var takesTokens = false
+  /// How a refusal is shown to browsers; nil for the usual page.
+  var refusalStyle: RefusalStyle?
 
   /// Whether bytes of the request were sent to an upstream.
   var bytesWereSent = false

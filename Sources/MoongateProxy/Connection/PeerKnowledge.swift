@@ -7,6 +7,8 @@ final class PeerKnowledge {
   var lastHost: RequestHost?
   /// The last host that a trusted proxy named in a header.
   var lastAskedHost: RequestHost?
+  /// `ConnectionPeer.mayForward`.
+  var mayForward = true
   /// Whether the peer is a trusted proxy, and the version of the generation that says so.
   var trust: (version: UInt64, isTrusted: Bool)?
 }

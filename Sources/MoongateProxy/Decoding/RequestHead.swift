@@ -92,6 +92,16 @@ package struct RequestHead: Sendable {
     return headers.isNavigation
   }
 
+  /// Which page the request comes from, for the cookies of frames.
+  var frameRequest: FrameRequest {
+    let span = bytes.readableBytesUInt8Span
+    var request = FrameRequest()
+    for field in fields where field.kind == .other {
+      request.read(span.extracting(field.name), span.extracting(field.value))
+    }
+    return request
+  }
+
   /// Whether `Accept` names text/html, so that the client can be shown a page.
   var acceptsHTML: Bool {
     let span = bytes.readableBytesUInt8Span
@@ -116,6 +126,10 @@ package struct RequestHead: Sendable {
 
   /// The value of `User-Agent`; nil if the field is missing.
   var userAgent: String? { first(named: "user-agent") }
+
+  /// The value of `Sec-Fetch-Site` (Fetch Metadata), by which a browser tells what kind of site a request comes from;
+  /// nil if the field is missing.
+  var fetchSite: String? { first(named: "sec-fetch-site") }
 
   /// The value of `Accept-Language`; nil if the field is missing or longer than 256 bytes.
   var languages: String? { first(named: "accept-language").flatMap { $0.utf8.count <= 256 ? $0 : nil } }

@@ -21,7 +21,8 @@ enum FieldSyntax {
     return true
   }
 
-  /// Whether the name belongs to a connection of HTTP/1 (RFC 9113 section 8.2.2). A head with such a field is malformed.
+  /// Whether the name belongs to a connection of HTTP/1 (RFC 9113 section 8.2.2). A head with such a field is
+  /// malformed.
   static func isOfConnection(_ name: String) -> Bool {
     switch name.utf8.count {
     case 7: name == "upgrade"

@@ -9,6 +9,8 @@ final class GenerationPlan {
   let matcher: RouteMatcher
   let routes: [RoutePlan]
   let cookieName: StaticString
+  /// The name of the session cookie of frames; nil if no route may be shown in one.
+  let framedCookieName: StaticString?
   let issuer: String
   /// The host of public_url, where the sign-in pages are.
   let signInHost: String
@@ -69,6 +71,7 @@ final class GenerationPlan {
         removed: removed)
     }
     cookieName = GatewayCookies.sessionName(generation.gateway)
+    framedCookieName = generation.routes.hasFrames ? GatewayCookies.framedSessionName(generation.gateway) : nil
     let settings = generation.gateway
     issuer = settings.publicURL.description
     signInHost = settings.publicURL.host

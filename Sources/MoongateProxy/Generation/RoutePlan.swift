@@ -11,6 +11,8 @@ final class RoutePlan {
   let targets: [UpstreamTarget]
   /// What the route changes between clients and its service; nil for nothing.
   let rewriting: ServiceRewriting?
+  /// How refusals on the route are shown; nil for the usual page.
+  let refusalStyle: RefusalStyle?
   /// The headers that the route adds to requests, as header lines.
   let headerLines: [UInt8]
   /// The normalized names of these headers, and of the identity headers of all routes. Client fields with these names
@@ -24,6 +26,10 @@ final class RoutePlan {
   let usesHTTP2: Bool
   /// The minimum rate of a request body, in bytes per window; nil for no limit.
   let bodyRate: (bytes: Int, window: TimeAmount)?
+  /// Whether the route is open to some networks.
+  let hasOpenNetworks: Bool
+  /// The requests that it has accepted; nil if the route has no `rate`. `ProxyLoop` sets it.
+  var rate: RouteRateCounter?
   /// Whether requests have a choice of upstreams or attempts.
   let hasAttempts: Bool
   /// The order of the targets; nil if there is only one.
@@ -44,6 +50,7 @@ final class RoutePlan {
     self.metricsIndex = metricsIndex
     self.targets = targets
     rewriting = ServiceRewriting(route)
+    refusalStyle = RefusalStyle(route)
     headerLines =
       (rewriting?.prefixLine ?? []) + route.headers.flatMap { Array("\($0.name): \($0.value)\r\n".utf8) }
     let names = route.headers.map { ByteClass.folded($0.name) } + removed
@@ -52,6 +59,7 @@ final class RoutePlan {
     timeout = .nanoseconds(
       max(1_000_000, route.timeout.wholeMilliseconds.multipliedReportingOverflow(by: 1_000_000).partialValue))
     usesHTTP2 = route.upstreams.contains(where: \.usesHTTP2)
+    hasOpenNetworks = !route.openNetworks.isEmpty
     bodyRate = route.bodyRate.map { ($0.bytes, .milliseconds($0.window.wholeMilliseconds)) }
   }
 
@@ -67,7 +75,7 @@ final class RoutePlan {
   /// The attempts of a new request.
   /// - Parameter isIdempotent: whether `retry` may add some.
   func attempts(
-    isIdempotent: Bool, for requester: @autoclosure () -> UpstreamOrder.Requester, at now: NIODeadline
+    isIdempotent: Bool, for requester: @autoclosure () -> UpstreamOrder.StickySubject, at now: NIODeadline
   ) -> UpstreamAttempts {
     let order = order?.take(for: requester(), at: now) ?? []
     guard let retry = rule.retry else { return UpstreamAttempts(order: order) }

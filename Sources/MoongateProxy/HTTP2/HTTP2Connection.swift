@@ -74,13 +74,14 @@ final class HTTP2Connection: ChannelDuplexHandler {
   private let known = PeerKnowledge()
 
   private init(
-    to channel: any Channel, loop: ProxyLoop, permit: ConnectionPermit,
+    loop: ProxyLoop, permit: ConnectionPermit,
     manager: NIOHTTP2ServerConnectionManagementHandler,
     inner: @escaping @Sendable (any Channel) throws -> Void
   ) {
     self.loop = loop
     self.permit = permit
-    peer = channel.remoteAddress.flatMap { ClientAddress($0) } ?? .unspecified
+    peer = permit.peer.address
+    known.mayForward = permit.peer.mayForward
     adapter = FrameAdapter(maxStreams: Self.maxStreams)
     self.manager = manager
     self.inner = inner
@@ -100,7 +101,7 @@ final class HTTP2Connection: ChannelDuplexHandler {
       configuration: .init(
         maxIdleTime: nil, maxAge: nil, maxGraceTime: nil,
         keepalive: .init(pingInterval: .seconds(60), ackTimeout: .seconds(20))))
-    let connection = HTTP2Connection(to: channel, loop: loop, permit: permit, manager: manager, inner: inner)
+    let connection = HTTP2Connection(loop: loop, permit: permit, manager: manager, inner: inner)
     let frames = NIOHTTP2Handler(
       mode: .server, frameDelegate: WrittenFrames(connection: connection), connectionConfiguration: connectionBounds,
       streamConfiguration: streamBounds)

@@ -16,14 +16,16 @@ final class ConnectionCount: Sendable {
 ///
 /// Attack: connections that never complete their TLS handshake. They need a permit too, so their number is bounded.
 final class ConnectionPermit {
+  let peer: ConnectionPeer
   /// The counter for the connection's requests; nil for trusted proxies.
   let addressUse: AddressUse?
   private let count: ConnectionCount
   private var isOver = false
 
   /// - Parameter count: it counts the connection already.
-  init(_ count: ConnectionCount, addressUse: AddressUse?) {
+  init(_ count: ConnectionCount, of peer: ConnectionPeer, addressUse: AddressUse?) {
     self.count = count
+    self.peer = peer
     self.addressUse = addressUse
   }
 

@@ -61,6 +61,9 @@ final class ProxyLoop {
     let made = GenerationPlan(
       version: version, generation: active.current, providers: shared.dependencies.providers,
       metricsIndex: { self.metrics.index(of: ($0.host ?? "") + $0.path.text) }, target: { self.target($0) })
+    for (route, counter) in zip(made.routes, shared.rates.counters(of: made.generation.routes.routes)) {
+      route.rate = counter
+    }
     plan = made
     for route in made.routes {
       route.setOrder(health: shared.healthChecks.health(of: route.rule), keys: shared.dependencies.keys)
@@ -134,17 +137,18 @@ final class ProxyLoop {
 
   /// Acquires a permit for a connection.
   /// - Returns: nil if a limit is reached; the connection must then be closed.
-  func admit(_ peer: ClientAddress) -> ConnectionPermit? {
+  func admit(_ peer: ConnectionPeer) -> ConnectionPermit? {
     let plan = currentPlan()
     let limits = plan.settings.connectionLimits
     let most = min(limits.connections, shared.dependencies.mostConnections)
     let isWithin = shared.connections.opened(limit: most)
     var use: AddressUse?
     var isWithinAddress = true
-    if isWithin, peer != .unspecified, !ForwardedClient.trusts(peer, plan.trustedProxies) {
-      (use, isWithinAddress) = shared.addresses.connect(peer, limit: limits.connectionsPerAddress, at: now)
+    let address = peer.address
+    if isWithin, address != .unspecified, !ForwardedClient.trusts(address, plan.trustedProxies) {
+      (use, isWithinAddress) = shared.addresses.connect(address, limit: limits.connectionsPerAddress, at: now)
     }
-    let permit = ConnectionPermit(shared.connections, addressUse: use)
+    let permit = ConnectionPermit(shared.connections, of: peer, addressUse: use)
     if isWithin, isWithinAddress { return permit }
     permit.end()
     metrics.refusedConnections += 1

@@ -16,6 +16,8 @@ struct AnswerChanges {
     /// `5; url=…` (HTML, section "Shared declarative refresh steps").
     case refresh = "Refresh"
     case cookie = "Set-Cookie"
+    /// `frames` replaces its `frame-ancestors`.
+    case policy = "Content-Security-Policy"
   }
 
   let rewriting: ServiceRewriting
@@ -29,6 +31,11 @@ struct AnswerChanges {
   /// - Returns: nil if the field is forwarded unchanged.
   func change(of field: HeadField, _ bytes: Span<UInt8>) -> Change? {
     if rewriting.replaces(bytes, field.name) { return .removed }
+    if rewriting.decidesFrames, field.nameLength == 23,
+      ByteClass.equal(bytes, field.name, "content-security-policy")
+    {
+      return .policy
+    }
     guard rewriting.changesAddresses else { return nil }
     if field.kind == .setCookie { return .cookie }
     guard field.kind == .other else { return nil }
@@ -46,6 +53,7 @@ struct AnswerChanges {
   {
     switch change {
     case .removed: break
+    case .policy: writePolicy(field.value, line, bytes, to: &out)
     case .cookie: writeCookie(field.value, line, bytes, to: &out)
     case .location, .contentLocation, .refresh:
       let address = change == .refresh ? Self.addressOfRefresh(bytes, field.value) : field.value
@@ -53,6 +61,16 @@ struct AnswerChanges {
       out.copy(bytes, line.lowerBound..<address.lowerBound)
       writeAddress(address, of: change, bytes, to: &out)
       out.copy(bytes, address.upperBound..<line.upperBound)
+    }
+  }
+
+  private func writePolicy(_ value: Range<Int>, _ line: Range<Int>, _ bytes: Span<UInt8>, to out: inout ByteBuffer) {
+    let start = out.writerIndex
+    out.copy(bytes, line.lowerBound..<value.lowerBound)
+    if FramePolicy.write(bytes, value, to: &out) {
+      out.copy(bytes, value.upperBound..<line.upperBound)
+    } else {
+      out.moveWriterIndex(to: start)
     }
   }
 

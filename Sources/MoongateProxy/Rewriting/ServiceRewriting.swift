@@ -2,7 +2,7 @@ import MoongateCore
 import NIOCore
 
 /// What a route changes between its clients and its service: the path, Host, and the addresses and headers of
-/// responses. Routes that change nothing have no such object.
+/// responses, and which sites may show these in a frame. Routes that change nothing have no such object.
 final class ServiceRewriting {
   /// The Host that the service receives.
   enum SentHost {
@@ -19,10 +19,12 @@ final class ServiceRewriting {
   let sentHost: SentHost
   /// `X-Forwarded-Prefix` as a header line, by which the service learns what `strip` removes; empty without `strip`.
   let prefixLine: [UInt8]
-  /// `response_headers` as header lines, without those that are only removed.
+  /// `response_headers` as header lines, without those that are only removed, and the policy of `frames`.
   let responseLines: [UInt8]
-  /// The names of `response_headers` in lower case.
+  /// The names of `response_headers` in lower case, and of what `frames` replaces.
   private let responseNames: [[UInt8]]
+  /// Whether `frames` decides which sites may show responses in a frame, and not the service.
+  let decidesFrames: Bool
   /// Whether `response_headers` sets or removes `Date`, so that the gateway adds none.
   let decidesDate: Bool
   /// Whether addresses in responses differ from those that clients use.
@@ -31,7 +33,9 @@ final class ServiceRewriting {
 
   /// - Returns: nil if the route changes nothing.
   init?(_ route: Route) {
-    guard !route.rewrite.isIdentity || route.hostHeader != .kept || !route.responseHeaders.isEmpty else { return nil }
+    guard
+      !route.rewrite.isIdentity || route.hostHeader != .kept || !route.responseHeaders.isEmpty || !route.frames.isEmpty
+    else { return nil }
     path = PathMapping(route.rewrite)
     var names = route.upstreams.map { (HostName(Self.authority(of: $0)), $0.isSecure) }
     switch route.hostHeader {
@@ -44,10 +48,17 @@ final class ServiceRewriting {
     ownNames = names.compactMap { name, isSecure in name.map { ($0, isSecure) } }
     changesAddresses = !path.isIdentity || route.hostHeader != .kept
     prefixLine = path.prefix.isEmpty ? [] : Array("X-Forwarded-Prefix: ".utf8) + path.prefix + [0x0d, 0x0a]
-    responseLines = route.responseHeaders.flatMap { header in
+    decidesFrames = !route.frames.isEmpty
+    let policy: [(name: String, value: String?)] =
+      decidesFrames
+      ? [("X-Frame-Options", nil), ("Content-Security-Policy", FramePolicy.directive(for: route.frames))] : []
+    responseLines = (route.responseHeaders + policy).flatMap { header in
       header.value.map { Array("\(header.name): \($0)\r\n".utf8) } ?? []
     }
-    responseNames = route.responseHeaders.map { header in header.name.utf8.map { ByteClass.lower($0) } }
+    // The service's Content-Security-Policy keeps its other directives (`FramePolicy.written`).
+    responseNames = (route.responseHeaders + policy.prefix(1)).map { header in
+      header.name.utf8.map { ByteClass.lower($0) }
+    }
     decidesDate = responseNames.contains(Array("date".utf8))
   }
 

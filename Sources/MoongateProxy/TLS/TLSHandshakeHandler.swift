@@ -15,8 +15,10 @@ final class TLSHandshakeHandler: ChannelInboundHandler, RemovableChannelHandler 
   private var permit: ConnectionPermit?
   private var isQuiescing = false
 
-  init(loop: ProxyLoop, inner: @escaping @Sendable (any Channel) throws -> Void) {
+  /// - Parameter permit: the connection's permit if it has one. It is released at the end.
+  init(loop: ProxyLoop, permit: ConnectionPermit? = nil, inner: @escaping @Sendable (any Channel) throws -> Void) {
     self.loop = loop
+    self.permit = permit
     self.inner = inner
   }
 
@@ -39,7 +41,7 @@ final class TLSHandshakeHandler: ChannelInboundHandler, RemovableChannelHandler 
 
   private func admit(_ context: ChannelHandlerContext) {
     guard permit == nil else { return }
-    permit = loop.admit(context.channel.remoteAddress.flatMap { ClientAddress($0) } ?? .unspecified)
+    permit = loop.admit(ConnectionPeer(context.channel))
     if permit == nil { context.close(promise: nil) }
   }
 

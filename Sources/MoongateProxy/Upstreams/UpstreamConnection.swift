@@ -36,8 +36,8 @@ enum UpstreamFailure {
 
 /// The side of one exchange towards an upstream: a connection of HTTP/1.1, or a stream of HTTP/2.
 ///
-/// The exchange writes the head of a request in HTTP/1.1, then its body. The response comes by `UpstreamClient`. What the
-/// methods do is up to the two subclasses.
+/// The exchange writes the head of a request in HTTP/1.1, then its body. The response comes by `UpstreamClient`. What
+/// the methods do is up to the two subclasses.
 class UpstreamConnection {
   let target: UpstreamTarget
   var idleSince = NIODeadline.uptimeNanoseconds(0)

@@ -23,8 +23,8 @@ final class UpstreamHTTP2: ChannelInboundHandler {
   private static let lastStream: UInt32 = 1 << 30
   /// A connection on which more streams were cancelled gets no new ones.
   ///
-  /// Attack: clients that cancel many requests. Upstreams count resets (CVE-2023-44487), and would end the connection with
-  /// the requests of all other users.
+  /// Attack: clients that cancel many requests. Upstreams count resets (CVE-2023-44487), and would end the connection
+  /// with the requests of all other users.
   private static let maxCancelled = 100
   /// The maximum number of replies to PING and SETTINGS that an upstream does not read.
   private static let maxReplies = 1000

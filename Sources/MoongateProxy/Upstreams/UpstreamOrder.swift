@@ -5,7 +5,7 @@ import NIOCore
 /// work come last.
 struct UpstreamOrder {
   /// Whom a request is from, for `sticky`.
-  enum Requester {
+  enum StickySubject {
     case account(String)
     case address(ClientAddress)
   }
@@ -29,7 +29,7 @@ struct UpstreamOrder {
   }
 
   /// The indices of all targets, in the order for the next request.
-  mutating func take(for requester: @autoclosure () -> Requester, at now: NIODeadline) -> [Int] {
+  mutating func take(for requester: @autoclosure () -> StickySubject, at now: NIODeadline) -> [Int] {
     var order = Array(targets.indices)
     switch balance {
     case .first: break
@@ -66,7 +66,7 @@ struct UpstreamOrder {
   ///
   /// Attack: a client reads from a cookie or a header which account or upstream it has, or chooses addresses that all
   /// belong to one upstream. Nothing is sent to clients or services, and the hash is keyed.
-  private func weights(for requester: Requester) -> [UInt64] {
+  private func weights(for requester: StickySubject) -> [UInt64] {
     let hash: UInt64 =
       switch requester {
       case .account(let id): Self.hash(["upstream of an account", id], keys)

@@ -282,8 +282,8 @@ final class UpstreamStream: UpstreamConnection {
     if isDelivering || !held.isEmpty || !owner.takesAnswer { hold(bytes) } else { owner.answerData(bytes) }
   }
 
-  /// Attack, or a strange service: small frames that keep the large buffers of their reads in memory. Each would cost far
-  /// more memory than the window counts, so held bytes are copied and merged.
+  /// Attack, or a strange service: small frames that keep the large buffers of their reads in memory. Each would cost
+  /// far more memory than the window counts, so held bytes are copied and merged.
   private func hold(_ bytes: ByteBuffer) {
     heldBytes += bytes.readableBytes
     let last = held.count - 1

@@ -132,10 +132,10 @@ import Testing
     let settings = TestFolder.gateway.replacing("http://localhost:8080", with: "http://auth.example.com")
       .replacing("outbox()", with: "outbox { allow_public = true }")
     let folder = try ServiceFieldTests.folder("frames = { \"https://portal.example.com\" }", ["gateway.lua": settings])
-    let told = try folder.generation().warnings.map(\.description)
     #expect(
-      told.contains(
-        "routes.lua:3: routes[1].frames: no user can sign in within a frame: public_url must be https for that"))
+      try folder.problems() == [
+        "routes.lua:3: routes[1].frames: no user can sign in within a frame: public_url must be https for that"
+      ])
   }
 
   // MARK: proxy_protocol

@@ -14,8 +14,7 @@ import Testing
 
   private func connection(_ gateway: TestGateway) throws -> EmbeddedChannel {
     let channel = EmbeddedChannel()
-    try channel.pipeline.syncOperations.addHandler(
-      gateway.proxy.makeConnectionHandler(for: channel, isSecure: false) {})
+    try gateway.proxy.serve(channel, tls: nil) { _, _ in }
     channel.connect(to: try SocketAddress(ipAddress: "192.0.2.1", port: 1), promise: nil)
     return channel
   }

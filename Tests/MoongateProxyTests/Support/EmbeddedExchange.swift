@@ -13,10 +13,11 @@ struct EmbeddedExchange {
   /// The connection on `upstream`, idle at first.
   let connection: UpstreamHTTP1
 
-  init(_ gateway: TestGateway) throws {
+  /// - Parameter address: the peer of the client connection.
+  init(_ gateway: TestGateway, from address: String = "192.0.2.1") throws {
     try client.pipeline.syncOperations.addHandler(HalfCloser())
-    try client.pipeline.syncOperations.addHandler(gateway.proxy.makeConnectionHandler(for: client, isSecure: false) {})
-    client.connect(to: try SocketAddress(ipAddress: "192.0.2.1", port: 1), promise: nil)
+    try gateway.proxy.serve(client, tls: nil) { _, _ in }
+    client.connect(to: try SocketAddress(ipAddress: address, port: 1), promise: nil)
     let loop = gateway.proxy.loop(for: client.eventLoop)
     let target = loop.currentPlan().routes[0].targets[0]
     connection = UpstreamHTTP1(target: target, spare: loop.spare, ready: nil)
@@ -27,7 +28,9 @@ struct EmbeddedExchange {
 
   func pass(_ time: TimeAmount) { client.embeddedEventLoop.advanceTime(by: time) }
 
-  func send(_ text: String) throws { try client.writeInbound(ByteBuffer(string: text)) }
+  func send(_ text: String) throws { try send(Array(text.utf8)) }
+
+  func send(_ bytes: [UInt8]) throws { try client.writeInbound(ByteBuffer(bytes: bytes)) }
 
   func answer(_ text: String) throws { try upstream.writeInbound(ByteBuffer(string: text)) }
 

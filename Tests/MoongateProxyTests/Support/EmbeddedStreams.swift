@@ -35,14 +35,24 @@ final class EmbeddedStreams {
   /// The payload lengths of all frames that the gateway has sent.
   private(set) var lengths: [Int] = []
 
-  /// - Parameter settings: the parameters and values of the client's first SETTINGS frame.
+  /// - Parameters:
+  ///   - settings: the parameters and values of the client's first SETTINGS frame.
+  ///   - header: a PROXY protocol header before the handshake; empty if the gateway takes none.
   init(
-    _ gateway: TestGateway, settings: [(UInt16, UInt32)] = [],
+    _ gateway: TestGateway, settings: [(UInt16, UInt32)] = [], header: [UInt8] = [],
     inner: @escaping @Sendable (any Channel) throws -> Void = { _ in }
   ) throws {
     let loop = gateway.proxy.loop(for: channel.eventLoop)
-    try channel.pipeline.syncOperations.addHandler(TLSHandshakeHandler(loop: loop, inner: inner))
+    let addTLS = { [channel] (permit: ConnectionPermit?) in
+      try channel.pipeline.syncOperations.addHandler(TLSHandshakeHandler(loop: loop, permit: permit, inner: inner))
+    }
+    if header.isEmpty {
+      try addTLS(nil)
+    } else {
+      try channel.pipeline.syncOperations.addHandler(ProxyProtocolHandler(loop: loop, addHandlers: addTLS))
+    }
     channel.connect(to: try SocketAddress(ipAddress: "192.0.2.1", port: 1), promise: nil)
+    if !header.isEmpty { try channel.writeInbound(ByteBuffer(bytes: header)) }
     channel.pipeline.fireUserInboundEventTriggered(TLSUserEvent.handshakeCompleted(negotiatedProtocol: "h2"))
     if let target = loop.currentPlan().routes.first?.targets.first {
       let connection = UpstreamHTTP1(target: target, spare: loop.spare, ready: nil)

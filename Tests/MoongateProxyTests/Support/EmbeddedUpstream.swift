@@ -5,7 +5,8 @@ import NIOHPACK
 
 @testable import MoongateProxy
 
-/// An HTTP/2 connection to an upstream whose frames the test reads and writes, on an event loop whose clock it controls.
+/// An HTTP/2 connection to an upstream whose frames the test reads and writes, on an event loop whose clock it
+/// controls.
 ///
 /// Use without an `await`, which could change the thread: an embedded channel is bound to its thread.
 final class EmbeddedUpstream {

@@ -32,7 +32,7 @@ final class TestGateway: Sendable {
 
   init(
     routes: [Route], settings: GatewaySettings = .test(), verdicts: [FunctionName: @Sendable (Facts) -> Verdict] = [:],
-    page: RefusalPage? = nil, change: (inout TestGeneration) throws -> Void = { _ in }
+    page: RefusalPage? = nil, errorPage: ErrorPage? = nil, change: (inout TestGeneration) throws -> Void = { _ in }
   ) async throws {
     var generation = TestGeneration(gateway: settings, routes: routes, flows: [], policies: [])
     generation.verdicts = verdicts
@@ -59,7 +59,7 @@ final class TestGateway: Sendable {
         tokens: AccessTokenDirectory(
           store: store, generations: active, keys: keys, clock: clock, random: SystemRandom(), logger: logger),
         apps: apps),
-      page: page)
+      page: page, errorPage: errorPage)
     self.active = active
     self.clock = clock
     self.sessions = sessions
@@ -70,10 +70,9 @@ final class TestGateway: Sendable {
       .childChannelOption(.allowRemoteHalfClosure, value: true)
       .childChannelInitializer { channel in
         channel.eventLoop.makeCompletedFuture {
-          let handler = proxy.makeConnectionHandler(for: channel, isSecure: false) {
+          try proxy.serve(channel, tls: nil) { channel, _ in
             try channel.pipeline.syncOperations.addHandler(InnerHandler())
           }
-          try channel.pipeline.syncOperations.addHandler(handler)
         }
       }
       .bind(host: "127.0.0.1", port: 0).get()

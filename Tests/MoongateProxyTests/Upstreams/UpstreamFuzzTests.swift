@@ -5,8 +5,8 @@ import Testing
 
 @testable import MoongateProxy
 
-/// Random frames of an upstream: whatever it sends, each exchange gets the bytes of its own response, in their order, and
-/// nothing that is incomplete looks complete.
+/// Random frames of an upstream: whatever it sends, each exchange gets the bytes of its own response, in their order,
+/// and nothing that is incomplete looks complete.
 ///
 /// `HTTP2_FUZZ_CONNECTIONS` sets the number of connections for each seed.
 @Suite struct UpstreamFuzzTests {

@@ -1,6 +1,7 @@
 /// What `choose.mustache` shows: the accounts that claim an email address.
 struct ChooseModel: PageModel {
   static let template = PageTemplate.choose
+  static let isForFrames = true
 
   struct Option: Decodable {
     let value: String

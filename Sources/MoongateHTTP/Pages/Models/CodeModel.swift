@@ -1,6 +1,7 @@
 /// What `code.mustache` shows: the boxes of a code, where it was sent, and what else the user can do.
 struct CodeModel: PageModel {
   static let template = PageTemplate.code
+  static let isForFrames = true
 
   /// Another provider that can send a code to the same identifier.
   struct Fallback: Decodable {

@@ -3,6 +3,7 @@
 /// is not restricted, and works without scripts.
 struct LeaveModel: PageModel {
   static let template = PageTemplate.leave
+  static let isForFrames = true
 
   let heading: String
   let subtitle: String

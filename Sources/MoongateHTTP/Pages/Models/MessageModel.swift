@@ -1,6 +1,7 @@
 /// What `message.mustache` shows: one message, with links.
 struct MessageModel: PageModel {
   static let template = PageTemplate.message
+  static let isForFrames = true
 
   struct Link: Decodable {
     let address: String

@@ -1,6 +1,7 @@
 /// What `pin.mustache` shows: the digits of a passcode, and of the code that replaces it.
 struct PINModel: PageModel {
   static let template = PageTemplate.pin
+  static let isForFrames = true
 
   struct Field: Decodable {
     let name: String

@@ -32,4 +32,10 @@ package enum PageTemplate: String, CaseIterable {
 /// member names (`ModelShape`), with which operators' templates are checked.
 package protocol PageModel: Decodable {
   static var template: PageTemplate { get }
+  /// Whether a page of a sign-in may be shown in frames of other sites (`Exchange.frames`).
+  static var isForFrames: Bool { get }
+}
+
+extension PageModel {
+  package static var isForFrames: Bool { false }
 }

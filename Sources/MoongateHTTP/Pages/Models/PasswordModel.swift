@@ -1,6 +1,7 @@
 /// What `password.mustache` shows: the password of a known user, and other sites that prove who it is.
 struct PasswordModel: PageModel {
   static let template = PageTemplate.password
+  static let isForFrames = true
 
   let heading: String
   let subtitle: String

@@ -1,6 +1,7 @@
 /// What `login.mustache` shows: the pages that sign in and register.
 struct SignInModel: PageModel {
   static let template = PageTemplate.login
+  static let isForFrames = true
 
   struct Link: Decodable {
     let label: String

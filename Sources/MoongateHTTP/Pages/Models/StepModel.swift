@@ -1,6 +1,7 @@
 /// What `step.mustache` shows: a step of a flow, with what the user reads, types or chooses.
 struct StepModel: PageModel {
   static let template = PageTemplate.step
+  static let isForFrames = true
 
   struct Field: Decodable {
     let name: String

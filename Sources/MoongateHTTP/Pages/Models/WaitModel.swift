@@ -2,6 +2,7 @@
 /// the page reloads by itself.
 struct WaitModel: PageModel {
   static let template = PageTemplate.wait
+  static let isForFrames = true
 
   let heading: String
   let instruction: String?

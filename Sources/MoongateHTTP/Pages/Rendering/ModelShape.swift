@@ -26,10 +26,12 @@ struct ModelShape: Equatable {
 }
 
 extension PageTemplate {
+  /// The layout, which every page can use.
+  static let frame = ModelShape(members: ["frame": ModelShape(of: PageFrame.self)])
+
   /// The names that a built-in template can use besides the words: for a page, its model and the layout; for an
   /// included template, those of all pages and of their sections.
   static func names(in template: String) -> ModelShape {
-    let frame = ModelShape(members: ["frame": ModelShape(of: PageFrame.self)])
     if let page = Self(rawValue: template) { return frame.merging(ModelShape(of: page.model)) }
     return allCases.reduce(frame) { $0.merging(ModelShape(of: $1.model).flattened) }
   }

@@ -32,7 +32,8 @@ package final class PageRenderer: Sendable {
     }
 
     private static func value(of part: Any) -> Any? {
-      if part is String || part is Bool { return part }
+      if let text = part as? String { return escapable(text) }
+      if part is Bool { return part }
       let mirror = Mirror(reflecting: part)
       return switch mirror.displayStyle {
       case .optional: mirror.children.first.flatMap { value(of: $0.value) }
@@ -40,6 +41,24 @@ package final class PageRenderer: Sendable {
       case .struct: fields(of: part)
       default: part
       }
+    }
+
+    /// The text in a form that Mustache escapes completely.
+    ///
+    /// Attack: Mustache compares whole characters. `<` after U+0600, or `"` before a combining accent, is a part of
+    /// another character and would stay as it is, so that a link puts tags on a page.
+    private static func escapable(_ text: String) -> String {
+      let special: Set<Unicode.Scalar> = ["<", ">", "&", "\"", "'"]
+      guard text.utf8.contains(where: { $0 >= 0x80 }),
+        text.contains(where: { $0.unicodeScalars.count > 1 && $0.unicodeScalars.contains(where: special.contains) })
+      else { return text }
+      var scalars = String.UnicodeScalarView()
+      for character in text {
+        let isMixed =
+          character.unicodeScalars.count > 1 && character.unicodeScalars.contains(where: special.contains)
+        scalars += character.unicodeScalars.filter { !isMixed || special.contains($0) }
+      }
+      return String(scalars)
     }
 
     func child(named name: String) -> Any? {
@@ -73,7 +92,23 @@ package final class PageRenderer: Sendable {
 
   /// The problems of an operator's `pages/`, and of the languages in gateway.lua.
   package static func problems(of files: [PageFile], gateway: GatewaySettings? = nil) -> [ConfigurationProblem] {
-    (files.isEmpty ? [] : PageSet(files, brand: Brand()).problems) + (gateway.map { unknownLanguages($0, files) } ?? [])
+    let languages = gateway.map { unknownLanguages($0, files) } ?? []
+    guard !files.isEmpty else { return languages }
+    let set = PageSet(files, brand: Brand())
+    return set.problems + set.errorTemplates.sorted().compactMap { problem(ofErrorTemplate: $0, in: set) } + languages
+  }
+
+  /// The problem of a template of `error_pages` that shows nothing, or too much.
+  private static func problem(ofErrorTemplate name: String, in set: PageSet) -> ConfigurationProblem? {
+    let frame = PageFrame(
+      title: ErrorModel.sample.title, service: "Wallet", language: "en", direction: "ltr", base: set.base,
+      hasBrandStyle: false, logo: nil, app: nil, support: nil, terms: nil, privacy: nil, hasLegal: false, languages: [],
+      languageName: "English", hasChoice: false, hasMenu: false, hasScript: false, events: nil, kind: errorKind)
+    let root = Root(words: set.languages[0], frame: frame, model: ErrorModel.sample)
+    guard errorText(name, root, set) == nil else { return nil }
+    return ConfigurationProblem(
+      location: SourceLocation(file: "pages/\(name).mustache", line: 0), path: "",
+      message: "shows nothing, or more than \(largestErrorPage / 1024) KiB")
   }
 
   /// The tags of the built-in languages.
@@ -166,15 +201,18 @@ package final class PageRenderer: Sendable {
   ) -> Response {
     page(
       model, title: { _ in title }, of: provider, kind: kind, refusal: refusal, status: status, at: address,
-      isTypedInto: isTypedInto, for: exchange.receivingApp, exchange.request, exchange.generation)
+      isTypedInto: isTypedInto, for: exchange.receivingApp, in: Model.isForFrames ? exchange.frames : [],
+      exchange.request, exchange.generation)
   }
 
   /// More than five parameters: most are options with defaults.
-  /// - Parameter app: the app that receives the result of the page's flow.
+  /// - Parameters:
+  ///   - app: the app that receives the result of the page's flow.
+  ///   - frames: the origins of the sites that may show the page in a frame.
   func page<Model: PageModel>(
     _ model: Model, title: (Words) -> String, of provider: StepWords? = nil, kind: String? = nil,
     refusal: Refusal? = nil, status: HTTPResponse.Status = .ok, at address: String? = nil, isTypedInto: Bool = false,
-    for app: ReceivingApp? = nil, _ request: Request, _ generation: any PolicyGeneration
+    for app: ReceivingApp? = nil, in frames: [String] = [], _ request: Request, _ generation: any PolicyGeneration
   ) -> Response {
     let template = Model.template.rawValue
     let set = set(of: generation)
@@ -187,9 +225,9 @@ package final class PageRenderer: Sendable {
     var response = Response.plain(
       refusal?.code.httpStatus ?? status, type: "text/html; charset=utf-8", Array(text.utf8))
     let isAnswer = Model.template == .post
-    for (name, value) in Self.headers(generation, images: set.logoOrigin, for: app, isAnswer: isAnswer) {
-      response.headers.set(name, to: value)
-    }
+    response.restrictPage(Self.policy(generation, images: set.logoOrigin, for: app, isAnswer: isAnswer), in: frames)
+    response.headers.set("Cross-Origin-Opener-Policy", to: "same-origin")
+    response.headers.set("Vary", to: "Cookie, Accept, Accept-Language")
     response.headers[.contentLanguage] = words.tag
     if Self.chosen(request) == words.tag {
       let isByUser = Self.query(request)?["language"] != nil
@@ -208,6 +246,32 @@ package final class PageRenderer: Sendable {
     let set = set(of: generation)
     let frame = frame(title(words), words, set, generation.gateway, languages: [], hasScript: false, kind: template)
     return text(template, Root(words: words, frame: frame, model: model), set)
+  }
+
+  /// A refusal by a template of `error_pages`, for the proxy.
+  /// - Parameter folder: the folder of the templates.
+  /// - Returns: nil if no template of the folder is for the status, or if it shows nothing or too much.
+  func html(_ model: ErrorModel, in folder: String, _ words: Words, generation: any PolicyGeneration) -> String? {
+    let set = set(of: generation)
+    guard let template = set.errorTemplate(in: folder, status: model.status) else { return nil }
+    let frame = frame(
+      model.title, words, set, generation.gateway, languages: [], hasScript: false, kind: Self.errorKind)
+    if let text = Self.errorText(template, Root(words: words, frame: frame, model: model), set) { return text }
+    logger.error(
+      "a template of error_pages shows nothing or too much; using the built-in page", metadata: ["page": "\(template)"])
+    return nil
+  }
+
+  /// The kind of these pages for the stylesheet.
+  private static let errorKind = PageTemplate.message.rawValue
+  /// The maximum size of such a page, in bytes.
+  private static let largestErrorPage = 256 * 1024
+
+  private static func errorText(_ template: String, _ root: Root, _ set: PageSet) -> String? {
+    guard let text = set.library.render(root, withTemplate: template), text.utf8.count <= largestErrorPage,
+      text.contains(where: { !$0.isWhitespace })
+    else { return nil }
+    return text
   }
 
   /// The built-in pages.
@@ -270,30 +334,23 @@ package final class PageRenderer: Sendable {
     }
   }
 
-  /// The headers that protect a page from other sites and injected markup.
+  /// The policy that protects a page from injected markup.
   ///
   /// `form-action` lists the possible targets after a sign-in, because browsers also apply it to redirects of a form
   /// (Content Security Policy Level 3, section 6.4.1).
   /// - Parameters:
   ///   - app: the app that receives the result of the page's flow. Only pages of such a flow lead there.
   ///   - isAnswer: whether the page posts the answer to the app, which may redirect to any site of its own.
-  static func headers(
+  private static func policy(
     _ generation: any PolicyGeneration, images: String?, for app: ReceivingApp? = nil, isAnswer: Bool = false
-  ) -> [(name: String, value: String)] {
+  ) -> String {
     let gateway = generation.gateway
     let targets = RedirectTargets(
       publicURL: gateway.publicURL, redirectHosts: gateway.redirectHosts, routes: generation.routes)
     let receivers = (app.map { [$0.receiver] } ?? []) + (isAnswer ? ["https:"] : [])
     let actions = (["'self'"] + targets.allowedOrigins + receivers).joined(separator: " ")
     let pictures = (["'self'"] + (images.map { [$0] } ?? [])).joined(separator: " ")
-    return [
-      (
-        "Content-Security-Policy",
-        "default-src 'none'; script-src 'self'; style-src 'self'; img-src \(pictures); connect-src 'self'; form-action \(actions); "
-          + "base-uri 'none'; frame-ancestors 'none'"
-      ),
-      ("X-Frame-Options", "DENY"), ("Cross-Origin-Opener-Policy", "same-origin"),
-      ("Vary", "Cookie, Accept, Accept-Language"),
-    ]
+    return
+      "default-src 'none'; script-src 'self'; style-src 'self'; img-src \(pictures); connect-src 'self'; form-action \(actions); base-uri 'none'"
   }
 }

@@ -27,6 +27,8 @@ struct PageSet: Sendable {
   private let offered: [String]
 
   let library: MustacheLibrary
+  /// The names of the templates of `error_pages` in the library, such as `errors/403`.
+  let errorTemplates: Set<String>
   /// The offered languages in the operator's order. The first is the default. Never empty.
   let languages: [Words]
   private let assets: [String: Asset]
@@ -91,14 +93,17 @@ struct PageSet: Sendable {
     self.overrides = overrides
     self.brand = brand
     self.offered = offered
-    var (files, added, problems) = Self.merge(overrides)
+    var (files, added, problems) = Self.merge(overrides.filter(\.folder.isEmpty))
     languages = Self.languages(added, offered) { problems.append($0.problem($1, $2)) }
+    let errors = Self.errorTemplates(overrides) { problems.append($0.problem($1, $2)) }
     self.problems = problems
+    errorTemplates = Set(errors.map(\.name))
     var library = MustacheLibrary()
     for (name, bytes) in files where name.hasSuffix(".mustache") {
       // Invalid templates were removed above. A test covers the built-in ones.
       try? library.register(String(decoding: bytes, as: UTF8.self), named: String(name.dropLast(9)))
     }
+    for (name, text) in errors { try? library.register(text, named: name) }
     self.library = library
 
     var assets = Self.assets(of: files, languages, brand)
@@ -161,6 +166,24 @@ struct PageSet: Sendable {
     return (files, added, problems)
   }
 
+  /// The valid templates of `error_pages`.
+  private static func errorTemplates(_ files: [PageFile], _ problem: (PageFile, Int, String) -> Void)
+    -> [(name: String, text: String)]
+  {
+    files.filter { !$0.folder.isEmpty && $0.name.hasSuffix(".mustache") }.compactMap { file in
+      let faults = faults(ofErrorTemplate: file.bytes)
+      for fault in faults { problem(file, fault.line, fault.message) }
+      return faults.isEmpty
+        ? (String(file.name.dropLast(9)), String(decoding: file.bytes, as: UTF8.self)) : nil
+    }
+  }
+
+  /// The template for refusals with the status, in the folder of `error_pages`: its own, or that for all others; nil if
+  /// there is neither.
+  func errorTemplate(in folder: String, status: String) -> String? {
+    ["\(folder)/\(status)", "\(folder)/error"].first(where: errorTemplates.contains)
+  }
+
   /// The files that browsers load: those with a known media type, the scripts with each language's words, and the
   /// stylesheet with the brand's colour.
   private static func assets(of files: [String: [UInt8]], _ languages: [Words], _ brand: Brand) -> [String: Asset] {
@@ -196,6 +219,10 @@ struct PageSet: Sendable {
   /// The problems of a template: syntax errors, or else unknown names, which Mustache would silently render as nothing.
   /// - Parameter name: the built-in template that it replaces.
   private static func faults(of template: [UInt8], for name: String) -> [(line: Int, message: String)] {
+    faults(of: template, PageTemplate.names(in: name))
+  }
+
+  private static func faults(of template: [UInt8], _ shape: ModelShape) -> [(line: Int, message: String)] {
     guard let text = String(validating: template, as: UTF8.self) else { return [(0, "is not UTF-8")] }
     do {
       _ = try MustacheTemplate(string: text)
@@ -204,8 +231,23 @@ struct PageSet: Sendable {
     } catch {
       return [(0, "cannot be read: \(error)")]
     }
-    return TemplateNames(templates: templates, words: names, shape: PageTemplate.names(in: name)).missing(
-      in: TemplateTag.all(in: text))
+    return TemplateNames(templates: templates, words: names, shape: shape).missing(in: TemplateTag.all(in: text))
+  }
+
+  /// The maximum size of a template of `error_pages`, in bytes. Attack: a flood of refused requests gets a page for
+  /// each.
+  private static let largestErrorTemplate = 64 * 1024
+
+  private static func faults(ofErrorTemplate bytes: [UInt8]) -> [(line: Int, message: String)] {
+    guard bytes.count <= largestErrorTemplate else {
+      return [(0, "is larger than \(largestErrorTemplate / 1024) KiB")]
+    }
+    let faults = faults(of: bytes, ModelShape(of: ErrorModel.self).merging(PageTemplate.frame))
+    guard faults.isEmpty else { return faults }
+    // Attack: the sentence of a policy repeats a part of the request, such as its path, with tags of the attacker.
+    return TemplateTag.unescaped(in: String(decoding: bytes, as: UTF8.self)).map { line in
+      (line, "this tag turns escaping off: write {{name}}")
+    }
   }
 
   private static func sentence(_ error: any Error) -> String {

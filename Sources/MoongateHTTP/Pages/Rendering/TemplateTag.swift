@@ -35,6 +35,14 @@ struct TemplateTag {
     return tags
   }
 
+  /// The lines of the tags of a valid template that turn escaping off: `{{{name}}}`, `{{&name}}`, a pragma, or a change
+  /// of the delimiters, after which all of these are possible.
+  static func unescaped(in text: String) -> [Int] {
+    text.matches(of: /\{\{\s*[{&%=]/).map { match in
+      1 + text.utf8[..<match.range.lowerBound].count { $0 == UInt8(ascii: "\n") }
+    }
+  }
+
   private static func meaning(of said: Substring, _ sign: Character) -> Meaning {
     let rest = String(said.dropFirst().filter { !$0.isWhitespace })
     return switch sign {

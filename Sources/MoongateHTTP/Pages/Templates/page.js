@@ -133,8 +133,9 @@ document.addEventListener("click", (event) => {
     event.target.closest?.("[data-other], [data-event=login_create_account_tapped]")) record("login_create_account_tapped");
 });
 
-// Without cookies, no code is sent, because the user could not enter it.
-if (kind === "login" || kind === "register") {
+// Without cookies, no code is sent, because the user could not enter it. In a frame, browsers say so although they keep
+// the partitioned cookie.
+if (window === window.top && (kind === "login" || kind === "register")) {
   const slot = document.querySelector("main [data-slot=problem]");
   if (!navigator.cookieEnabled && slot && !slot.childElementCount) slot.append(problemLine(say("cookies_needed")));
 }

@@ -36,7 +36,7 @@ extension Judgement {
     let belief =
       all.isEmpty
       ? "X-Forwarded-For is ignored: clients connect to the gateway directly."
-      : "X-Forwarded-For is trusted only from \(list(all))."
+      : "\(gateway.takesProxyProtocol ? "A PROXY protocol header" : "X-Forwarded-For") is trusted only from \(list(all))."
     return .ok("proxies", "\(belief) This was not tried, because the gateway did not answer at public_url.")
   }
 
@@ -51,6 +51,7 @@ extension Judgement {
     let added = claim.map { Array(addresses[($0 + 1)...]) } ?? addresses
     let isProxied = gateway.needsProxy || claim == nil || !added.isEmpty
     guard trusts(report.peer) else {
+      if gateway.takesProxyProtocol, claim != nil, added.isEmpty { return stated(gateway, report) }
       return isProxied
         ? .failed(
           "proxies",
@@ -88,6 +89,20 @@ extension Judgement {
     return .ok(
       "proxies",
       "X-Forwarded-For is believed only from \(list(gateway.trustedProxies)): a claim to be \(ForwardingProbe.claimed) had no effect."
+    )
+  }
+
+  /// A PROXY protocol header named a client, whose forwarding headers have no effect.
+  private static func stated(_ gateway: GatewaySettings, _ report: ForwardingReport) -> Finding {
+    if let origin = report.origin, origin != gateway.publicURL.description {
+      return .failed(
+        "proxies",
+        "A request to \(gateway.publicURL) arrives as one to \(origin), because a PROXY protocol header does not tell the scheme of the client.",
+        fix: "Set `tls` in gateway.lua, and let the proxy pass the client's TLS on as it is.")
+    }
+    return .ok(
+      "proxies",
+      "A request to \(gateway.publicURL) came from \(report.peer), and a claim to be \(ForwardingProbe.claimed) had no effect."
     )
   }
 
