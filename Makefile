@@ -272,11 +272,11 @@ fuzz-passkey: deps
 	@swiftc -O -sanitize=address $(addprefix Plugins/Passkey/,CBOR.swift AuthenticatorData.swift) Sources/MoongateSDK/Base64URL.swift Tests/Fuzz/Passkey/main.swift -o .build-fuzz/passkey
 	@.build-fuzz/passkey 1000000 $(FUZZ_SEED)
 
-# Random frames on 100,000 HTTP/2 streams, compared with what PyPI h2 reads; the end-to-end tests run a slice. Needs a
-# build first.
+# Random frames on 100,000 HTTP/2 streams of clients, and as many of services, compared with what PyPI h2 reads; the
+# end-to-end tests run a slice. Needs a build first.
 fuzz-http2: test-deps $(VENV)/ready
 	@export MOONGATE_BIN=$$($(SWIFT_BUILD) --show-bin-path) HTTP2_FUZZ_STREAMS=100000 HTTP2_FUZZ_SECONDS=$(or $(HTTP2_FUZZ_SECONDS),1800)
-	HTTP2_FUZZ_SEED=$${HTTP2_FUZZ_SEED:-$$RANDOM} $(PYTEST) Tests/EndToEnd/test_http2_fuzz.py -q -s -k random_frames
+	HTTP2_FUZZ_SEED=$${HTTP2_FUZZ_SEED:-$$RANDOM} $(PYTEST) Tests/EndToEnd/test_http2_fuzz.py Tests/EndToEnd/test_routes_http2_fuzz.py -q -s -k random
 
 # A million random paths on random routes, compared with an oracle; the unit tests run a slice. Needs a build of the tests
 # first.
