@@ -34,6 +34,7 @@
 ---@field region? string country of phone numbers without a country code, in two letters, such as "IN"
 ---@field trusted_proxies? string[] address blocks of the proxies whose X-Forwarded headers are trusted
 ---@field proxy_protocol? boolean whether connections of trusted_proxies begin with a PROXY protocol header (default: false)
+---@field forward_auth_credentials? boolean whether forward-auth answers carry the Authorization of identity.basic and bearer (default: false)
 ---@field redirect_hosts? string[] additional hosts that a sign-in may redirect to; codes of apps never go there
 ---@field cookie_domain? string domain of cookies, such as "example.com"; its subdomains share a sign-in
 ---@field domains? string[] the root domains that share one sign-in, such as { "example.com", "example.org" }
