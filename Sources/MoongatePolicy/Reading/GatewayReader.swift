@@ -58,8 +58,7 @@ struct GatewayReader {
       providers: providers,
       connectionLimits: limits, corsOrigins: origins, adminToken: admin.token, hsts: hsts,
       locations: Self.locations(node))
-    settings.takesProxyProtocol = takesProxyProtocol
-    settings.answersCredentials = answersCredentials ?? false
+    (settings.takesProxyProtocol, settings.answersCredentials) = (takesProxyProtocol, answersCredentials ?? false)
     settings.languages = languages
     settings.domains = domains.all
     settings.adminTokens = admin.tokens
