@@ -329,7 +329,7 @@ def test_forward_answers_state_authorization(gateway, zoe):
 def test_forward_answers_state_no_credential_unasked(gateway, zoe):
     """Attack: a proxy that passes everything on passes on a user's question, whose answer has the shared password."""
     old = gateway.policy()["active"]
-    before = gateway.edit("gateway.lua", lambda text: text.replace("forward_auth_credentials = true", ""))
+    before = gateway.edit("gateway.lua", lambda text: text.replace("_credentials = true", "_credentials = false"))
     old = gateway.wait_generation(old)["active"]
     for path in ["/basic/x", "/reports/x"]:
         answer = requests.get(
