@@ -45,7 +45,11 @@ class Setting:
         self.gateway = LocalGateway(folder)
         self.gateway.edit(
             "gateway.lua",
-            lambda text: text.replace("  region =", '  trusted_proxies = { "127.0.0.1/32" },\n  region =', 1),
+            lambda text: text.replace(
+                "  region =",
+                '  trusted_proxies = { "127.0.0.1/32" }, forward_auth_credentials = true,\n  region =',
+                1,
+            ),
         )
         self.gateway.edit("routes.lua", lambda _: routes())
         (self.gateway.config / "accounts.lua").write_text("return accounts { groups = { ops = members() } }\n")

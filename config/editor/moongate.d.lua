@@ -35,6 +35,7 @@
 ---@field trusted_proxies? string[] address blocks of the proxies whose X-Forwarded headers are trusted
 ---@field proxy_protocol? boolean whether connections of trusted_proxies begin with a PROXY protocol header (default: false)
 ---@field geo? moongate.Geo databases of client addresses, as in { database = "GeoLite2-Country.mmdb", asn = "GeoLite2-ASN.mmdb" }
+---@field forward_auth_credentials? boolean whether forward-auth answers carry the Authorization of identity.basic and bearer (default: false)
 ---@field redirect_hosts? string[] additional hosts that a sign-in may redirect to; codes of apps never go there
 ---@field cookie_domain? string domain of cookies, such as "example.com"; its subdomains share a sign-in
 ---@field domains? string[] the root domains that share one sign-in, such as { "example.com", "example.org" }

@@ -27,6 +27,9 @@ package struct GatewaySettings: Sendable {
   /// `proxy_protocol`: whether connections of `trustedProxies` begin with a PROXY protocol header, version 1 or 2. Not
   /// without `trustedProxies`.
   package var takesProxyProtocol = false
+  /// `forward_auth_credentials`: whether forward-auth answers carry the Authorization that routes state
+  /// (`identity.basic`, `bearer`). Whoever may ask can read it.
+  package var answersCredentials = false
   /// Further hosts that `return_to` may lead to: `host` or `host:port`, in lower case.
   package var redirectHosts: [String]
   /// The domain whose subdomains share one session: `cookie_domain`, or the one of `domains` that `publicURL` belongs
