@@ -8,6 +8,13 @@ extension AccessRequest {
       || route.hasOpenNetworks && route.rule.isOpen(to: origin.address, at: origin.host.name, in: plan.settings)
   }
 
+  /// Whether a request that only reads may be the handshake of a WebSocket, about which a proxy asks.
+  ///
+  /// Attack: a page of another site opens a WebSocket, a GET whose answer it reads (RFC 6455 section 10.2). Proxies do
+  /// not tell `Upgrade`, and browsers send Sec-Fetch-Mode only to secure origins. Handshakes always have an Origin,
+  /// and navigations, images and links by GET have none. The proxy of the data path sees the upgrade itself.
+  var mayOpenTunnel: Bool { isForwarded && head.count(of: .origin) > 0 }
+
   /// Whether a page of a site that is not the operator's sent the request.
   ///
   /// Attack: a user in an open network reads a page of another site, which sends a form to the service, or opens a

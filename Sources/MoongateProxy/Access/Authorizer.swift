@@ -103,7 +103,7 @@ final class Authorizer {
   private func otherSiteRefusal(
     of request: AccessRequest, _ session: CachedSession?, isBasic: Bool, isByNetwork: Bool
   ) -> RequestRefusal? {
-    guard isByNetwork || isBasic && session != nil, !request.isSafe else { return nil }
+    guard isByNetwork || isBasic && session != nil, !request.isSafe || request.mayOpenTunnel else { return nil }
     if isByNetwork {
       guard request.isOfForeignPage(plan) else { return nil }
       return RequestRefusal(

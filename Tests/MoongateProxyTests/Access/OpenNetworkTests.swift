@@ -135,7 +135,27 @@ import Testing
       #expect((decision.grant != nil) == isAllowed, "\(fields)")
       if !isAllowed { #expect(decision.refusal?.code == .originRefused) }
     }
-    for request in try both(access, fields) { #expect(access.decide(request).grant != nil, "it only reads") }
+    #expect(access.decide(try access.proxied("/x", fields, browser: false)).grant != nil, "it only reads")
+    if !fields.contains("Origin") {
+      #expect(access.decide(try access.asked("/x", fields, browser: false)).grant != nil, "it only reads")
+    }
+  }
+
+  /// Attack: a page of another site opens a WebSocket through a proxy that only asks. Proxies do not tell `Upgrade`, so
+  /// that the handshake looks like a GET that only reads.
+  @Test(arguments: [
+    ("Origin: https://evil.example\r\n", false), ("Origin: null\r\n", false),
+    ("Origin: https://evil.example\r\nSec-Fetch-Mode: websocket\r\nSec-Fetch-Site: cross-site\r\n", false),
+    ("Origin: https://app.example.com\r\n", true), ("Origin: https://portal.example.com\r\n", true), ("", true),
+    ("Sec-Fetch-Mode: navigate\r\nSec-Fetch-Site: cross-site\r\n", true),
+  ])
+  func pageOfAnotherSiteOpensNoTunnelThroughAProxy(_ fields: String, _ isAllowed: Bool) throws {
+    var settings = GatewaySettings.test(publicURL: PublicURL(isSecure: true, host: "auth.example.com", port: 443))
+    settings.cookieDomain = "example.com"
+    let access = try AccessFixture([inside()], settings: settings)
+    let decision = access.decide(try access.asked("/x", fields, browser: false))
+    #expect((decision.grant != nil) == isAllowed, "\(fields)")
+    if !isAllowed { #expect(decision.refusal?.code == .originRefused) }
   }
 
   /// The check is about the network alone: a session's cookie has SameSite, and an open route no authority.
