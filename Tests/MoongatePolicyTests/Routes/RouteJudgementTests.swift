@@ -149,7 +149,7 @@ import Testing
       .replacing("outbox()", with: "outbox { allow_public = true }")
     let folder = try ServiceFieldTests.folder("frames = { \"https://portal.example.com\" }", ["gateway.lua": settings])
     #expect(
-      try folder.problems() == [
+      folder.problems() == [
         "routes.lua:3: routes[1].frames: no user can sign in within a frame: public_url must be https for that"
       ])
   }
