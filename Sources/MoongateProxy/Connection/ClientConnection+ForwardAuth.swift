@@ -71,8 +71,8 @@ extension ClientConnection {
     _ context: (plan: GenerationPlan, now: Timestamp)
   ) {
     let (plan, now) = context
-    // Attack: a proxy that passes everything on, such as a terminator of TLS, passes on a client's own question as well.
-    // The answer would tell each user, and each script of a page, the password of a service.
+    // Attack: a proxy that passes everything on, such as a terminator of TLS, passes on a client's own question as
+    // well. The answer would tell each user, and each script of a page, the password of a service.
     guard grant.authorization.isEmpty || plan.settings.answersCredentials else {
       let reason = "the route states Authorization, and gateway.lua has no forward_auth_credentials = true"
       return refuse(original, in: request.head, .denied, reason: reason)
