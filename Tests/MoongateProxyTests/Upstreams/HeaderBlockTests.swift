@@ -53,7 +53,9 @@ import Testing
     #expect(try decode(block, by: &decoder).last == "x=\(value) nonIndexable")
   }
 
-  @Test(arguments: ["", "GET", "GET /", "GET / HTTP/1.1", "GET / HTTP/1.1\r\nHost: h", "GET / HTTP/1.1\r\nHost h\r\n\r\n"])
+  @Test(arguments: [
+    "", "GET", "GET /", "GET / HTTP/1.1", "GET / HTTP/1.1\r\nHost: h", "GET / HTTP/1.1\r\nHost h\r\n\r\n",
+  ])
   func textThatIsNoHeadIsRefused(_ text: String) {
     #expect(HeaderBlock.request(ByteBuffer(string: text), isSecure: false, isFirst: false) == nil)
   }
