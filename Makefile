@@ -309,6 +309,7 @@ bench: deps bench-policy bench-hash bench-exec
 	swift build -c release
 	MOONGATE_BIN=$$(swift build -c release --show-bin-path) python3 Tests/Bench/bench.py
 	MOONGATE_BIN=$$(swift build -c release --show-bin-path) python3 Tests/Bench/http2.py
+	MOONGATE_BIN=$$(swift build -c release --show-bin-path) python3 Tests/Bench/grpc.py
 	MOONGATE_BIN=$$(swift build -c release --show-bin-path) python3 Tests/Bench/tokens.py
 	MOONGATE_BIN=$$(swift build -c release --show-bin-path) python3 Tests/Bench/apps.py
 	MOONGATE_BIN=$$(swift build -c release --show-bin-path) python3 Tests/Bench/signins.py

@@ -8,16 +8,18 @@ import NIOCore
 extension ClientConnection {
   /// Whether the client gets trailers: with HTTP/2, and if it has asked for them (RFC 9110 section 10.1.4).
   var passesTrailers: Bool {
-    (isStream || state.exchange.acceptsTrailers) && state.exchange.framing == .chunked
+    isStream || state.exchange.acceptsTrailers && state.exchange.framing == .chunked
   }
 
   func answerTrailers(_ lines: ByteBuffer) {
     guard passesTrailers, let route = state.service?.route.rule else { return }
     let changed = route.responseHeaders.map { $0.name.utf8.map { ByteClass.lower($0) } }
-    state.exchange.trailers = Self.passed(lines) { field, bytes in
+    let passed = Self.passed(lines) { field, bytes in
       for name in changed where Self.isNamed(field, name, bytes) { return false }
       return true
     }
+    guard let passed else { return }
+    if state.exchange.framing == .chunked { state.exchange.trailers = passed } else { wire?.trail(passed) }
   }
 
   /// The trailers of the request for an upstream of HTTP/2. With HTTP/1.1, it is not known whether the service reads

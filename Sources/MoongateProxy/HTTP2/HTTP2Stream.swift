@@ -251,6 +251,8 @@ final class HTTP2Stream: ClientWire {
     }
   }
 
+  func trail(_ lines: ByteBuffer) { framing.trail(lines) }
+
   func flush() { transport?.flush() }
 
   func read() {

@@ -25,6 +25,8 @@ struct StreamFraming {
   private var output = ByteBuffer()
   private var decoder = ResponseDecoder()
   private var body: BodyDecoder?
+  /// The lines of the trailers behind a body whose head declares its length.
+  private var trailers: ByteBuffer?
   /// Whether the response is complete, written or not.
   private(set) var answerHasEnded = false
   private(set) var isReset = false
@@ -104,6 +106,10 @@ struct StreamFraming {
     return true
   }
 
+  /// Puts trailers behind a body whose head declares its length. HTTP/1.1 has none there.
+  /// - Parameter lines: complete lines.
+  mutating func trail(_ lines: ByteBuffer) { trailers = lines }
+
   private mutating func writeFrames(
     spare: inout [HeadField], _ emit: (HTTP2Frame.FramePayload) -> Void
   ) throws(MessageFault) {
@@ -130,7 +136,8 @@ struct StreamFraming {
         while data.readableBytes > FrameHead.maxPayload, let part = data.readSlice(length: FrameHead.maxPayload) {
           emit(.data(.init(data: .byteBuffer(part))))
         }
-        emit(.data(.init(data: .byteBuffer(data), endStream: answerHasEnded)))
+        emit(.data(.init(data: .byteBuffer(data), endStream: answerHasEnded && trailers == nil)))
+        if answerHasEnded, let trailers { emit(.headers(.init(headers: Self.trailers(trailers), endStream: true))) }
       case .end:
         answerHasEnded = true
         if let trailers = body?.trailers {

@@ -15,7 +15,7 @@ protocol UpstreamClient: AnyObject {
   func answerData(_ data: ByteBuffer)
   /// Everything that one read of the upstream brought has been passed on.
   func flushAnswer()
-  /// The lines of the response's trailers, before its end.
+  /// The lines of the response's trailers. They come before the last bytes of a body whose head declares its length.
   func answerTrailers(_ lines: ByteBuffer)
   func answerEnded(by connection: UpstreamConnection)
 

@@ -49,8 +49,7 @@ class UpstreamConnection {
   var isWritable: Bool { false }
   /// Whether bodies have frames of their own, so that none is chunked (RFC 9112 section 7.1).
   var carriesFrames: Bool { false }
-  /// Whether the upstream says that it has not handled the request, so that any request may be sent again, and none of
-  /// its body was sent.
+  /// Whether the upstream says that it has not handled the request, so that a request of any method may be sent again.
   var isUnhandled: Bool { false }
   /// The time since the upstream last took bytes of the request; nil if it is unknown.
   var sinceBytesMoved: TimeAmount? { nil }

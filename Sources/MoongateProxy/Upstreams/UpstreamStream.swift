@@ -37,7 +37,6 @@ final class UpstreamStream: UpstreamConnection {
   // The request.
   private var hasHead = false
   private var hasBody = false
-  private var hasSentBody = false
   /// Bytes of the body that wait for the windows or for the connection.
   private var pending = ByteBuffer()
   private var bodyHasEnded = false
@@ -64,7 +63,8 @@ final class UpstreamStream: UpstreamConnection {
   /// Bytes that the client does not accept yet.
   private var held: [ByteBuffer] = []
   private var heldBytes = 0
-  private var trailers: ByteBuffer?
+  /// The last bytes of a body of declared length whose end has not arrived. Trailers come before them.
+  private var last: ByteBuffer?
   private var isDelivering = false
 
   init(_ connection: UpstreamHTTP2, target: UpstreamTarget, sendWindow: Int) {
@@ -77,7 +77,7 @@ final class UpstreamStream: UpstreamConnection {
   override var isOpen: Bool { connection != nil }
   override var isWritable: Bool { !isFull && connection != nil }
   override var carriesFrames: Bool { true }
-  override var isUnhandled: Bool { wasRefused && !hasSentBody }
+  override var isUnhandled: Bool { wasRefused }
 
   override var sinceBytesMoved: TimeAmount? {
     guard let connection else { return nil }
@@ -118,7 +118,6 @@ final class UpstreamStream: UpstreamConnection {
 
   private func writeBody(_ bytes: ByteBuffer, _ connection: UpstreamHTTP2) {
     guard bytes.readableBytes > 0, !requestIsOver, !bodyHasEnded else { return }
-    hasSentBody = true
     if pending.readableBytes == 0 {
       pending = bytes
     } else {
@@ -219,7 +218,7 @@ final class UpstreamStream: UpstreamConnection {
       guard isLast else { return refuse("trailers do not end the response") }
       guard let lines = FieldText.trailers(fields) else { return refuse("malformed trailers") }
       guard left ?? 0 == 0 else { return refuse("the body is shorter than its Content-Length") }
-      trailers = lines.readableBytes > 0 ? lines : nil
+      if lines.readableBytes > 0 { owner?.answerTrailers(lines) }
       receiveEnd()
     case .ended, .over: break
     }
@@ -248,7 +247,10 @@ final class UpstreamStream: UpstreamConnection {
     var left: Int?
     switch head.framing {
     case .none: left = 0
-    case .length(let length): left = length
+    case .length(let length):
+      left = length
+      // Trailers may follow an empty body.
+      if length == 0, !isLast { head.framing = .chunked }
     case .chunked, .untilClose:
       if isLast { left = 0 }
       head.framing = isLast ? .length(0) : .chunked
@@ -270,7 +272,9 @@ final class UpstreamStream: UpstreamConnection {
       guard bytes.readableBytes <= left else { return refuse("the body is longer than its Content-Length") }
       answer = .body(left: left - bytes.readableBytes)
     }
-    if bytes.readableBytes > 0 { pass(bytes) }
+    if bytes.readableBytes > 0 {
+      if !isLast, bytes.readableBytes == left { last = ByteBuffer(bytes: bytes.readableBytesView) } else { pass(bytes) }
+    }
     guard owner != nil else { return }
     guard isLast else { return openWindow() }
     if let left, left > bytes.readableBytes { return refuse("the body is shorter than its Content-Length") }
@@ -296,6 +300,10 @@ final class UpstreamStream: UpstreamConnection {
 
   private func receiveEnd() {
     answer = .ended
+    if let rest = last {
+      last = nil
+      pass(rest)
+    }
     if held.isEmpty, !isDelivering { finish() }
   }
 
@@ -303,7 +311,6 @@ final class UpstreamStream: UpstreamConnection {
   private func finish() {
     guard let owner else { return }
     answer = .over
-    if let trailers { owner.answerTrailers(trailers) }
     owner.answerEnded(by: self)
     leave()
   }
@@ -373,6 +380,7 @@ final class UpstreamStream: UpstreamConnection {
     target.requestEnded()
     held = []
     heldBytes = 0
+    last = nil
   }
 
   private func detach(resetBy code: UInt32?) {

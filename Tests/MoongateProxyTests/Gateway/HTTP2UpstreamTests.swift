@@ -162,35 +162,68 @@ import Testing
 
   // MARK: failures
 
-  /// Any request may be repeated that the upstream says it has not handled, as long as its body has not been sent.
+  /// Any request may be repeated that the upstream says it has not handled, with the body as far as it was sent.
   @Test(arguments: ["goaway", "refused"]) func whatWasNotHandledIsRepeated(_ kind: String) async throws {
-    for request in [get, "POST /x HTTP/1.1\r\nHost: h\r\nContent-Length: 0\r\n\r\n", post] {
+    for request in [get, "POST /x HTTP/1.1\r\nHost: h\r\nContent-Length: 0\r\n\r\n", post, post + "1\r\na\r\n"] {
       try await withClient { gateway, client, first in
         let second = try upstream(gateway, client.client)
         try client.send(request)
-        #expect(try first.asked().count == 1)
+        let sent = try first.asked()
         try first.answer(
           kind == "goaway" ? EmbeddedUpstream.goAway(last: 0, 0) : EmbeddedUpstream.code(3, stream: 1, 7))
         let used = kind == "goaway" ? second : first
-        #expect(try used.asked().filter { $0.contains(":method=") }.count == 1)
-        if request == post {
-          try client.send("1\r\na\r\n0\r\n\r\n")
-          #expect(try used.asked() == ["\(kind == "goaway" ? 1 : 3) 'a' end"])
+        let id = kind == "goaway" ? 1 : 3
+        let again = try used.asked().map { "1" + $0.dropFirst() }
+        #expect(again == sent, "\(request)")
+        if request.hasPrefix(post) {
+          try client.send("1\r\nb\r\n0\r\nX-Sum: 1\r\n\r\n")
+          #expect(try used.asked() == ["\(id) 'b'", "\(id) x-sum=1 end"])
         }
-        try used.answer(used.head(kind == "goaway" ? 1 : 3, "204", end: true))
+        try used.answer(used.head(id, "204", end: true))
         #expect(try client.got().hasPrefix("HTTP/1.1 204 ") && told(gateway).isEmpty)
         second.end()
       }
     }
   }
 
-  @Test func whatMayHaveBeenHandledIsNot() async throws {
+  /// A request whose body has been sent to its end, and its trailers.
+  @Test func aWholeBodyIsSentAgain() async throws {
+    try await withClient { gateway, client, upstream in
+      try client.send(post + "3\r\nabc\r\n0\r\nX-Sum: 1\r\n\r\n")
+      #expect(try upstream.asked().suffix(2) == ["1 'abc'", "1 x-sum=1 end"])
+      try upstream.answer(EmbeddedUpstream.code(3, stream: 1, 7))
+      #expect(try upstream.asked().suffix(2) == ["3 'abc'", "3 x-sum=1 end"])
+      try upstream.answer(upstream.head(3, "204", end: true))
+      #expect(try client.got().hasPrefix("HTTP/1.1 204 "))
+    }
+  }
+
+  /// Attack, or a broken service: refusals without end.
+  @Test func aRequestIsNotRepeatedForEver() async throws {
     try await withClient { gateway, client, upstream in
       try client.send("POST /x HTTP/1.1\r\nHost: h\r\nContent-Length: 1\r\n\r\na")
+      var asked = 0
+      while let head = try upstream.asked().first(where: { $0.contains(":method") }), asked < 20 {
+        asked += 1
+        let id = Int(head.prefix { $0 != " " }) ?? 0
+        try upstream.answer(EmbeddedUpstream.code(3, stream: id, 7))
+      }
+      #expect(try asked == 5 && client.got().hasPrefix("HTTP/1.1 502 "))
+      #expect(told(gateway).contains("REFUSED_STREAM"))
+    }
+  }
+
+  /// A body that is not kept, and an upstream that does not say that it has not handled the request.
+  @Test(arguments: [(70_000, 7), (1, 2)]) func whatMayHaveBeenHandledIsNot(_ length: Int, _ code: UInt8) async throws {
+    try await withClient { gateway, client, upstream in
+      let body = String(repeating: "x", count: length)
+      try client.send("POST /x HTTP/1.1\r\nHost: h\r\nContent-Length: \(length)\r\n\r\n\(body)")
       _ = try upstream.asked()
-      try upstream.answer(EmbeddedUpstream.code(3, stream: 1, 7))
-      #expect(try client.got().hasPrefix("HTTP/1.1 502 ") && upstream.asked().isEmpty)
-      #expect(told(gateway).contains("REFUSED_STREAM") && told(gateway).contains("h2c://127.0.0.1:1"))
+      try upstream.answer(EmbeddedUpstream.code(3, stream: 1, code))
+      #expect(try client.got().hasPrefix("HTTP/1.1 502 "))
+      #expect(try upstream.asked().allSatisfy { !$0.contains(":method") })
+      #expect(told(gateway).contains(code == 7 ? "REFUSED_STREAM" : "INTERNAL_ERROR"))
+      #expect(told(gateway).contains("h2c://127.0.0.1:1"))
     }
   }
 
@@ -255,6 +288,28 @@ import Testing
       #expect(frames.map(\.type) == [1, 0, 1] && frames.map { $0.flags & 1 } == [0, 0, 1])
       #expect(frames[0].fields.first == ":status=200" && frames[0].fields.contains("content-type=application/grpc"))
       #expect(frames[1].text == "answer" && frames[2].fields == ["grpc-status=0", "x-bin=AAE="])
+    }
+  }
+
+  @Test func aBodyOfKnownLengthHasTrailersToo() async throws {
+    try await withStreams { _, client, upstream in
+      try client.send(client.head(1, path: "/x"))
+      _ = try upstream.asked()
+      try upstream.answer(
+        upstream.head(1, "200", [("content-length", "2")]) + Bytes.data(1, "ok")
+          + upstream.head(1, nil, [("x-sum", "1"), ("remote-user", "root")], end: true))
+      let frames = try client.frames().filter { $0.stream == 1 && $0.type != 8 }
+      #expect(frames.map(\.type) == [1, 0, 1] && frames.map { $0.flags & 1 } == [0, 0, 1])
+      #expect(frames[0].fields.contains("content-length=2") && frames[2].fields == ["x-sum=1"])
+      // To a client of HTTP/1.1, such a body has none.
+    }
+    try await withClient { _, client, upstream in
+      try client.send("GET /x HTTP/1.1\r\nHost: h\r\nTE: trailers\r\n\r\n")
+      _ = try upstream.asked()
+      try upstream.answer(
+        upstream.head(1, "200", [("content-length", "2")]) + Bytes.data(1, "ok")
+          + upstream.head(1, nil, [("x-sum", "1")], end: true))
+      #expect(try client.got().hasSuffix("Content-Length: 2\r\n\r\nok"))
     }
   }
 

@@ -1,5 +1,7 @@
+import MoongateCore
 import NIOCore
 import NIOEmbedded
+import NIOTLS
 import Testing
 
 @testable import MoongateProxy
@@ -52,6 +54,7 @@ import Testing
 
   @Test(arguments: [
     ("5", ["hell"], true, "shorter"), ("5", ["hello", "x"], false, "longer"), ("0", ["x"], false, "longer"),
+    ("1", ["x", "y"], false, "longer"),
     ("5", [], true, "shorter"),
   ]) func aBodyOfAnotherLengthIsMalformed(_ length: String, _ parts: [String], _ ends: Bool, _ reason: String) throws {
     try withUpstream { upstream, _ in
@@ -136,8 +139,7 @@ import Testing
         _ = try upstream.asked()
         try upstream.answer(EmbeddedUpstream.code(3, stream: 1, code))
         #expect(exchange.events == ["failed: it reset the stream: \(name)"])
-        // A body that was sent is gone.
-        #expect(exchange.isUnhandled == (isUnhandled && !hasBody))
+        #expect(exchange.isUnhandled == isUnhandled)
         #expect(try upstream.asked().isEmpty && other.events.isEmpty && upstream.connection.hasRoom(forBody: false))
       }
     }
@@ -385,6 +387,62 @@ import Testing
       #expect(upstream.pool.take(forBody: false) == nil && upstream.channel.isActive)
       try upstream.answer(upstream.head(1, "204", end: true))
       #expect(exchange.events == ["204", "end"] && !upstream.channel.isActive)
+    }
+  }
+}
+
+/// The agreement on HTTP/2 (ALPN), and the wait for the upstream's SETTINGS.
+@Suite struct UpstreamHTTP2BeginTests {
+  private func begin(
+    isSecure: Bool, _ body: (EmbeddedChannel, _ outcome: () -> String) throws -> Void
+  ) throws {
+    let channel = EmbeddedChannel()
+    var upstream = Upstream(isSecure: isSecure, host: "192.0.2.2", port: 2)
+    upstream.usesHTTP2 = true
+    let target = UpstreamTarget(
+      upstream, eventLoop: channel.eventLoop, tls: UpstreamTLS(), spare: SpareFields())
+    let pool = try #require(target.http2)
+    let ready = channel.eventLoop.makePromise(of: Void.self)
+    var outcome = "waits"
+    ready.futureResult.assumeIsolated().whenComplete { result in
+      switch result {
+      case .success: outcome = "ready"
+      case .failure(let error): outcome = ConnectFailure(error).reason
+      }
+    }
+    try channel.pipeline.syncOperations.addHandler(
+      UpstreamHTTP2(target: target, pool: pool, eventLoop: channel.eventLoop, ready: ready))
+    channel.connect(to: try SocketAddress(ipAddress: "192.0.2.2", port: 2), promise: nil)
+    try body(channel) { outcome }
+    _ = try? channel.finish(acceptAlreadyClosed: true)
+  }
+
+  @Test(arguments: ["http/1.1", nil]) func withoutAgreementNothingIsSent(_ agreed: String?) throws {
+    try begin(isSecure: true) { channel, outcome in
+      channel.pipeline.fireUserInboundEventTriggered(TLSUserEvent.handshakeCompleted(negotiatedProtocol: agreed))
+      #expect(try channel.readOutbound(as: ByteBuffer.self) == nil && !channel.isActive)
+      #expect(outcome() == "it cannot be reached: it does not agree to HTTP/2 by ALPN")
+    }
+  }
+
+  @Test func withAgreementTheUpstreamsSettingsAreAwaited() throws {
+    try begin(isSecure: true) { channel, outcome in
+      #expect(try channel.readOutbound(as: ByteBuffer.self) == nil)
+      channel.pipeline.fireUserInboundEventTriggered(TLSUserEvent.handshakeCompleted(negotiatedProtocol: "h2"))
+      let sent = try #require(try channel.readOutbound(as: ByteBuffer.self))
+      #expect(sent.readableBytesView.starts(with: EmbeddedUpstream.preface) && outcome() == "waits")
+      try channel.writeInbound(ByteBuffer(bytes: EmbeddedStreams.settings([(3, 100)])))
+      #expect(outcome() == "ready")
+    }
+  }
+
+  @Test(arguments: [
+    ("HTTP/1.1 400 Bad Request\r\n\r\n", "it cannot be reached: it does not speak HTTP/2 here"),
+    ("", "it cannot be reached: it closed the connection at once"),
+  ]) func anotherUpstreamIsNotReady(_ answer: String, _ reason: String) throws {
+    try begin(isSecure: false) { channel, outcome in
+      if answer.isEmpty { _ = try channel.finish() } else { try channel.writeInbound(ByteBuffer(string: answer)) }
+      #expect(outcome() == reason && !channel.isActive)
     }
   }
 }
