@@ -29,14 +29,7 @@ ROUTES = """return routes {
   { path = "/**", to = "http://127.0.0.1:3000" },
 }
 """
-LIMITS = """return policy "phone_otp" {
-  limits = {
-    send = { on = "send", per = "phone", max = 4, window = "15m" },
-    send_country = { on = "send", per = "client_country", max = 3, window = "1h" },
-    verify = { on = "verify", per = "phone", max = 5, window = "24h", lock = "15m" },
-  },
-}
-"""
+LIMIT = 'send_country = { on = "send", per = "client_country", max = 3, window = "1h" }'
 
 
 def countries(built=None, india="IN"):
@@ -64,7 +57,7 @@ def place(tmp_path_factory):
     settings = f'trusted_proxies = {{ "{PROXY}/32" }}, geo = {{ database = "country.mmdb", asn = "asn.mmdb" }},'
     gateway.edit("gateway.lua", lambda text: text.replace("return gateway {", f"return gateway {{\n  {settings}", 1))
     gateway.edit("routes.lua", lambda _: ROUTES.replace("3000", str(service.port)))
-    gateway.edit("policies/phone_otp.lua", lambda _: LIMITS)
+    gateway.edit("policies/phone_otp.lua", lambda text: text.replace("  limits = {", f"  limits = {{\n    {LIMIT},", 1))
     try:
         yield gateway.start()
     finally:

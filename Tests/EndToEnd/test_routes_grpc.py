@@ -118,6 +118,7 @@ def gateway(tmp_path_factory, service):
             f'path = "/demo.Echo/**", {to}, require = {{ group = "staff" }}, tokens = true',
         ),
     )
+    (gateway.config / "accounts.lua").write_text("return accounts { groups = { staff = members() } }\n")
     os.environ["REQUESTS_CA_BUNDLE"] = str(cert)
     try:
         yield gateway.start()
@@ -206,7 +207,8 @@ def test_errors_have_their_details(client):
         client.unary(b"fail", timeout=10)
     assert refused.value.code() == grpc.StatusCode.FAILED_PRECONDITION
     assert refused.value.details() == "não é possível"
-    assert dict(refused.value.trailing_metadata()) == {"x-why": "said so", "x-why-bin": b"\x00\xff"}
+    # Without a message, the head of the response is all that there is, with its own fields.
+    assert {"x-why": "said so", "x-why-bin": b"\x00\xff"}.items() <= dict(refused.value.trailing_metadata()).items()
 
 
 def test_an_error_within_a_stream(client):
