@@ -44,8 +44,8 @@ TLS = """
     location / {{ proxy_http_version 1.1; proxy_set_header Connection ""; proxy_set_header Host $host; proxy_pass http://backend; }} }}
 """
 
-# A service by HTTP/1.1 and another by HTTP/2 in cleartext. The call has one message of five bytes, which is in a file: the
-# configuration of nginx cannot contain its length. nginx answers a POST to a file with 405.
+# A service by HTTP/1.1 and another by HTTP/2 in cleartext. The call has one message of five bytes, which is in a file:
+# the configuration of nginx cannot contain its length. nginx answers a POST to a file with 405.
 SERVICES = """
   server {{ listen 127.0.0.1:{port} reuseport; location / {{ default_type text/plain; return 200 "0123456789012345678901234567890123456789"; }} }}
   server {{ listen 127.0.0.1:{http2} http2 reuseport; http2_max_concurrent_streams 256;
