@@ -418,7 +418,7 @@ import Testing
   }
 
   @Test(arguments: ["http/1.1", nil]) func withoutAgreementNothingIsSent(_ agreed: String?) throws {
-    try begin(isSecure: true) { channel, outcome in
+    try begin(isSecure: true) { channel, outcome throws in
       channel.pipeline.fireUserInboundEventTriggered(TLSUserEvent.handshakeCompleted(negotiatedProtocol: agreed))
       #expect(try channel.readOutbound(as: ByteBuffer.self) == nil && !channel.isActive)
       #expect(outcome() == "it cannot be reached: it does not agree to HTTP/2 by ALPN")
