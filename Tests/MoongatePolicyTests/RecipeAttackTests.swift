@@ -146,12 +146,7 @@ import Testing
   }
 
   static let accountExamples = allExamples.filter { $0.file == "accounts.lua" }
-  /// Without the one whose gateway.lua needs databases of addresses, and has other providers than accounts.lua asks
-  /// for.
-  static let policyExamples = allExamples.filter {
-    $0.file.hasPrefix("policies/") && $0.file != "policies/token.lua"
-      && $0.heading != "Countries and networks of client addresses"
-  }
+  static let policyExamples = allExamples.filter { $0.file.hasPrefix("policies/") && $0.file != "policies/token.lua" }
 
   static let recipes: [Recipe] = [
     Recipe(
