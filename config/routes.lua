@@ -33,7 +33,7 @@
 --   rate              how many requests: { "100/s", per = "account" }
 --   retry             sends idempotent requests again: { on = { "connect", "503" }, times = 2 }
 --   balance           "first", "round_robin", "least_busy" or "sticky", for several upstreams
---   health            tries upstreams: { path = "/healthz", every = "10s" }
+--   health            tries upstreams: a path, and how often it is asked
 --   upstream_tls      certificates: { ca = "ca.pem", cert = "…", key = file "…", name = "…" }
 --   http2             true: HTTP/2 to an https:// upstream. h2c:// is HTTP/2 without TLS
 --   frames            the sites that may show the route in a frame

@@ -39,6 +39,8 @@ class Stream:
         self.connection.pump(self)
 
     def answer(self, status=200, fields=(), body=b"", trailers=None):
+        if self[":method"] == "HEAD":
+            return self.head(status, [*fields, ("content-length", str(len(body)))], ends=True)
         self.head(status, fields)
         self.send(body, ends=True, trailers=trailers)
 
