@@ -5,8 +5,8 @@ import Testing
 
 /// Text from requests on pages.
 @Suite struct EscapingTests {
-  /// Attack: a link to the sign-in page with tags in the phone number. Mustache compares whole characters, and `<` after
-  /// U+0600, or `"` before a combining accent, is a part of another character.
+  /// Attack: a link to the sign-in page with tags in the phone number. Mustache compares whole characters, and `<`
+  /// after U+0600, or `"` before a combining accent, is a part of another character.
   @Test(arguments: [
     "<b>", "\"><b>", "\u{600}<b>", "\u{6dd}\u{600}<b>", "\"\u{301}><b>", "\u{600}\"\u{301}\u{600}><\u{338}b>",
     "'\u{20dd}\"\u{fe0f}>\u{110bd}<b>", "&\u{300}lt;<b>", "<\u{200d}b>\u{600}<b>",

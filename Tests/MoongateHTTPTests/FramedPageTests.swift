@@ -108,8 +108,8 @@ import Testing
     }
   }
 
-  /// Attack: clickjacking. A link names a route with `frames` as the return address of a page that changes an account, or
-  /// a parameter that would allow frames.
+  /// Attack: clickjacking. A link names a route with `frames` as the return address of a page that changes an account,
+  /// or a parameter that would allow frames.
   @Test func pagesOfAnAccountAreNeverShown() async throws {
     try await gateway().run { client in
       let token = try await client.register().token
@@ -162,7 +162,7 @@ import Testing
     }
   }
 
-  /// The usual cookie is for a top-level page. Only the sign-in on the way to a route with `frames` sets one for frames.
+  /// The usual cookie is for a top-level page. Only a sign-in on the way to a route with `frames` sets one for frames.
   @Test func otherPagesSetNoCookieOfFrames() async throws {
     try await gateway().run { client async throws in
       func names(_ path: String, _ dest: String) async throws -> [String] {

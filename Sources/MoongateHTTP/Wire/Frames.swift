@@ -4,9 +4,9 @@ import MoongateCore
 
 /// Pages of a sign-in in frames of other sites (`Route.frames`).
 ///
-/// Attack: clickjacking. A page in a frame cannot tell what lies over it. Therefore only the pages on the way to a route
-/// with `frames` may be shown, and only to the sites of that route. The flow's record decides, or before there is a
-/// flow, the return address, which must lead to the route. Pages that change an account are never shown.
+/// Attack: clickjacking. A page in a frame cannot tell what lies over it. Therefore only the pages on the way to a
+/// route with `frames` may be shown, and only to the sites of that route. The flow's record decides, or before there is
+/// a flow, the return address, which must lead to the route. Pages that change an account are never shown.
 extension Exchange {
   /// The origins of the sites that may show the page that answers the request in a frame.
   var frames: [String] {
@@ -46,8 +46,8 @@ extension Exchange {
     return returnTo ?? next
   }
 
-  /// The final target of the user: the address of a service. Pages of the gateway on the way, such as one that sets up a
-  /// required factor, have it in their own `return_to`.
+  /// The final target of the user: the address of a service. Pages of the gateway on the way, such as one that sets up
+  /// a required factor, have it in their own `return_to`.
   static func target(behind returnTo: String?) -> String? {
     var target = returnTo
     for _ in 0..<3 {

@@ -3,10 +3,10 @@ import NIOCore
 
 /// The session cookie of frames (`Route.frames`).
 extension Authorizer {
-  /// Lets the session cookie of a frame count, if the route may be shown in frames, and no page of another site sent the
-  /// request. Otherwise the request continues as if the browser had not sent the cookie, as with `SameSite=Lax`.
+  /// Lets the session cookie of a frame count, if the route may be shown in frames, and no page of another site sent
+  /// the request. Otherwise the request continues as if the browser had not sent the cookie, as with `SameSite=Lax`.
   ///
-  /// Attack: a site that may show one service in a frame shows another one, which no rule protects from being framed, or
+  /// Attack: a site that may show one service in a frame shows another one, which nothing else protects from that, or
   /// sends requests to it. The cookie has no meaning on routes without `frames`.
   /// - Returns: the refusal of a request that does more than read.
   func useFramedCookie(
@@ -22,7 +22,7 @@ extension Authorizer {
     return RequestRefusal(
       .originRefused,
       reason:
-        "the session of a frame, and no page of the service sent the request: its Origin is another one, or null (as with Referrer-Policy: no-referrer)"
+        "no page of the service sent the request with a frame's session: its Origin is another one, or null (Referrer-Policy: no-referrer)"
     )
   }
 }

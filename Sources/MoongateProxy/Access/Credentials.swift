@@ -51,7 +51,6 @@ struct Credentials {
     judge(bytes)
   }
 
-  /// More than five parameters: both names, and the fields in their two kinds.
   /// - Parameters:
   ///   - cookies: the values of the Cookie fields, in order.
   ///   - authorizations: the values of the Authorization fields.

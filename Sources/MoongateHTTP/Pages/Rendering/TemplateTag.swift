@@ -35,8 +35,8 @@ struct TemplateTag {
     return tags
   }
 
-  /// The lines of the tags of a valid template that turn escaping off: `{{{name}}}`, `{{&name}}`, a pragma, or a change of
-  /// the delimiters, after which all of these are possible.
+  /// The lines of the tags of a valid template that turn escaping off: `{{{name}}}`, `{{&name}}`, a pragma, or a change
+  /// of the delimiters, after which all of these are possible.
   static func unescaped(in text: String) -> [Int] {
     text.matches(of: /\{\{\s*[{&%=]/).map { match in
       1 + text.utf8[..<match.range.lowerBound].count { $0 == UInt8(ascii: "\n") }
