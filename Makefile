@@ -28,8 +28,8 @@ export MOONGATE_OPTIMIZED := $(wildcard $(OPTIMIZED))
 SWIFT_BUILD := swift build -c $(CONFIGURATION) --explicit-target-dependency-import-check error $(if $(filter debug,$(CONFIGURATION)),$(DEBUG_FLAGS))
 SWIFT_FILES := Sources Plugins Tests Package.swift
 
-BUILD_PACKAGES := liblua5.4-dev libsqlite3-dev libphonenumber-dev libargon2-dev libcrypt-dev libcurl4-openssl-dev libqrencode-dev libpq-dev libldap-dev libssl-dev zlib1g-dev
-TEST_PACKAGES := curl openssl chromium chromium-headless-shell chromium-driver fonts-lohit-deva fonts-noto-core zbar-tools python3-venv nginx haproxy postgresql slapd ldap-utils faketime iproute2 nghttp2-client nodejs golang-go git cadaver rclone prometheus php-cli apache2 libapache2-mod-auth-openidc
+BUILD_PACKAGES := liblua5.4-dev libsqlite3-dev libphonenumber-dev libargon2-dev libcrypt-dev libcurl4-openssl-dev libqrencode-dev libmaxminddb-dev libpq-dev libldap-dev libssl-dev zlib1g-dev
+TEST_PACKAGES := curl openssl chromium chromium-headless-shell chromium-driver fonts-lohit-deva fonts-noto-core zbar-tools python3-venv nginx libnginx-mod-stream haproxy postgresql slapd ldap-utils faketime iproute2 nghttp2-client nodejs golang-go git cadaver rclone prometheus php-cli apache2 libapache2-mod-auth-openidc
 SOAK_PACKAGES := testssl.sh slowhttptest nghttp2-client
 BENCH_PACKAGES := wrk nginx postgresql nghttp2-client openssl
 VENV := .build-e2e/venv
@@ -272,11 +272,11 @@ fuzz-passkey: deps
 	@swiftc -O -sanitize=address $(addprefix Plugins/Passkey/,CBOR.swift AuthenticatorData.swift) Sources/MoongateSDK/Base64URL.swift Tests/Fuzz/Passkey/main.swift -o .build-fuzz/passkey
 	@.build-fuzz/passkey 1000000 $(FUZZ_SEED)
 
-# Random frames on 100,000 HTTP/2 streams, compared with what PyPI h2 reads; the end-to-end tests run a slice. Needs a
-# build first.
+# Random frames on 100,000 HTTP/2 streams of clients, and as many of services, compared with what PyPI h2 reads; the
+# end-to-end tests run a slice. Needs a build first.
 fuzz-http2: test-deps $(VENV)/ready
 	@export MOONGATE_BIN=$$($(SWIFT_BUILD) --show-bin-path) HTTP2_FUZZ_STREAMS=100000 HTTP2_FUZZ_SECONDS=$(or $(HTTP2_FUZZ_SECONDS),1800)
-	HTTP2_FUZZ_SEED=$${HTTP2_FUZZ_SEED:-$$RANDOM} $(PYTEST) Tests/EndToEnd/test_http2_fuzz.py -q -s -k random_frames
+	HTTP2_FUZZ_SEED=$${HTTP2_FUZZ_SEED:-$$RANDOM} $(PYTEST) Tests/EndToEnd/test_http2_fuzz.py Tests/EndToEnd/test_routes_http2_fuzz.py -q -s -k random
 
 # A million random paths on random routes, compared with an oracle; the unit tests run a slice. Needs a build of the tests
 # first.
@@ -309,6 +309,7 @@ bench: deps bench-policy bench-hash bench-exec
 	swift build -c release
 	MOONGATE_BIN=$$(swift build -c release --show-bin-path) python3 Tests/Bench/bench.py
 	MOONGATE_BIN=$$(swift build -c release --show-bin-path) python3 Tests/Bench/http2.py
+	MOONGATE_BIN=$$(swift build -c release --show-bin-path) python3 Tests/Bench/grpc.py
 	MOONGATE_BIN=$$(swift build -c release --show-bin-path) python3 Tests/Bench/tokens.py
 	MOONGATE_BIN=$$(swift build -c release --show-bin-path) python3 Tests/Bench/apps.py
 	MOONGATE_BIN=$$(swift build -c release --show-bin-path) python3 Tests/Bench/signins.py

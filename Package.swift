@@ -156,14 +156,18 @@ let package = Package(
     .target(name: "CLinux"),
     .target(
       name: "CVersions", cSettings: buildFacts,
-      linkerSettings: ["lua5.4", "sqlite3", "crypto", "pq", "curl", "z", "qrencode"].map { .linkedLibrary($0) }),
+      linkerSettings: ["lua5.4", "sqlite3", "crypto", "pq", "curl", "z", "qrencode", "maxminddb"].map {
+        .linkedLibrary($0)
+      }),
     .target(
       name: "MoongateExec", dependencies: ["MoongateSDK", "CSpawn", logging], exclude: ["README.md"],
       swiftSettings: strict),
     .target(name: "CArgon2", linkerSettings: [.linkedLibrary("argon2"), .linkedLibrary("crypt")]),
+    .target(name: "CMaxMind", linkerSettings: [.linkedLibrary("maxminddb")]),
     .target(name: "CLua", linkerSettings: [.linkedLibrary("lua5.4")]),
     .target(
-      name: "MoongatePolicy", dependencies: ["MoongateSDK", "MoongateCore", "CLua", "CLinux", nioSSL, crypto, logging],
+      name: "MoongatePolicy",
+      dependencies: ["MoongateSDK", "MoongateCore", "CLua", "CLinux", "CMaxMind", nioSSL, crypto, logging],
       exclude: ["README.md"], swiftSettings: busy),
     .target(
       name: "CPostgres", linkerSettings: [.linkedLibrary("pq"), .linkedLibrary("ssl"), .linkedLibrary("crypto")]),

@@ -4,6 +4,7 @@
 #include <curl/curl.h>
 #include <link.h>
 #include <lua5.4/lua.h>
+#include <maxminddb.h>
 #include <openssl/crypto.h>
 #include <postgresql/libpq-fe.h>
 #include <qrencode.h>
@@ -85,6 +86,7 @@ cversions_library cversions_library_at(size_t index) {
     case 8: found.name = "libargon2"; version_of_file("libargon2.so", found.version); break;
     case 9: found.name = "libcrypt"; version_of_file("libcrypt.so", found.version); break;
     case 10: found.name = "libldap"; version_of_file("libldap", found.version); break;
+    case 11: found.name = "libmaxminddb"; copy_version(found.version, MMDB_lib_version()); break;
     default: break;
   }
   return found;

@@ -10,7 +10,8 @@ extension Exchange {
     AppCall(
       generation: generation,
       client: ClientFacts(
-        address: client.address, userAgent: request.headers[.userAgent], isNewDevice: false),
+        address: client.address, userAgent: request.headers[.userAgent], isNewDevice: false,
+        place: generation.gateway.place(of: client.address)),
       decision: decision)
   }
 }

@@ -44,6 +44,30 @@ TLS = """
     location / {{ proxy_http_version 1.1; proxy_set_header Connection ""; proxy_set_header Host $host; proxy_pass http://backend; }} }}
 """
 
+# A service by HTTP/1.1 and another by HTTP/2 in cleartext. The call has one message of five bytes, which is in a file:
+# the configuration of nginx cannot contain its length. nginx answers a POST to a file with 405.
+SERVICES = """
+  server {{ listen 127.0.0.1:{port} reuseport; location / {{ default_type text/plain; return 200 "0123456789012345678901234567890123456789"; }} }}
+  server {{ listen 127.0.0.1:{http2} http2 reuseport; http2_max_concurrent_streams 256;
+    location / {{ default_type text/plain; return 200 "0123456789012345678901234567890123456789"; }}
+    location = /demo.Echo/Unary {{ root files; types {{ }} default_type application/grpc; add_trailer grpc-status 0; error_page 405 =200 $uri; }} }}
+"""
+
+# Calls of gRPC by TLS, to a service in cleartext.
+GRPC = """
+  upstream backend {{ server 127.0.0.1:{backend}; keepalive 512; keepalive_requests 1000000000; }}
+  server {{ listen 127.0.0.1:{port} ssl http2 reuseport; ssl_certificate {cert}; ssl_certificate_key {key};
+    ssl_protocols TLSv1.2 TLSv1.3; http2_max_concurrent_streams 256;
+    location / {{ grpc_set_header Host $host; grpc_pass grpc://backend; }} }}
+"""
+
+# Put into Envoy's cluster, it makes it speak HTTP/2.
+ENVOY_GRPC = """typed_extension_protocol_options:
+      envoy.extensions.upstreams.http.v3.HttpProtocolOptions:
+        "@type": type.googleapis.com/envoy.extensions.upstreams.http.v3.HttpProtocolOptions
+        explicit_http_config: {http2_protocol_options: {}}
+    """
+
 ENVOY = """
 static_resources:
   listeners:
@@ -62,7 +86,7 @@ static_resources:
   clusters:
   - name: backend
     connect_timeout: 1s
-    circuit_breakers: {{thresholds: [{{max_connections: 20000, max_pending_requests: 20000, max_requests: 20000}}]}}
+    {cluster}circuit_breakers: {{thresholds: [{{max_connections: 20000, max_pending_requests: 20000, max_requests: 20000}}]}}
     load_assignment: {{cluster_name: backend, endpoints: [{{lb_endpoints: [{{endpoint: {{address: {{socket_address: {{address: 127.0.0.1, port_value: {backend}}}}}}}}}]}}]}}
 """
 
@@ -99,10 +123,27 @@ def envoy_tls(folder, port, backend, program, cert, key):
     return envoy(folder, port, backend, program, ENVOY_TLS.format(cert=cert, key=key))
 
 
-def envoy(folder, port, backend, program, transport):
+def services(folder, port, http2):
+    """A service by HTTP/1.1 at the port, and one by HTTP/2 at the other."""
+    command = nginx(folder, SERVICES.format(port=port, http2=http2))
+    file = folder / "files/demo.Echo/Unary"
+    file.parent.mkdir(parents=True)
+    file.write_bytes(b"\0\0\0\0\5hello")
+    return command
+
+
+def nginx_grpc(folder, port, backend, cert, key):
+    return nginx(folder, GRPC.format(port=port, backend=backend, cert=cert, key=key))
+
+
+def envoy_grpc(folder, port, backend, program, cert, key):
+    return envoy(folder, port, backend, program, ENVOY_TLS.format(cert=cert, key=key), ENVOY_GRPC)
+
+
+def envoy(folder, port, backend, program, transport, cluster=""):
     folder.mkdir()
     file = folder / "envoy.yaml"
-    file.write_text(ENVOY.format(port=port, backend=backend, transport=transport))
+    file.write_text(ENVOY.format(port=port, backend=backend, transport=transport, cluster=cluster))
     return [
         program,
         "-c",

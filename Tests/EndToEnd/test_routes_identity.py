@@ -86,7 +86,11 @@ def gateway(tmp_path_factory):
     gateway.edit("routes.lua", lambda _: routes.replace("WSGI", f"http://127.0.0.1:{cgi.port}"))
     gateway.edit(
         "gateway.lua",
-        lambda text: text.replace("  region =", '  trusted_proxies = { "127.0.0.1/32" },\n  region =', 1),
+        lambda text: text.replace(
+            "  region =",
+            '  trusted_proxies = { "127.0.0.1/32" }, forward_auth_credentials = true,\n  region =',
+            1,
+        ),
     )
     try:
         yield gateway.start()
@@ -320,6 +324,20 @@ def test_forward_answers_state_authorization(gateway, zoe):
 
 
 # The configuration. These tests change it, so they are the last.
+
+
+def test_forward_answers_state_no_credential_unasked(gateway, zoe):
+    """Attack: a proxy that passes everything on passes on a user's question, whose answer has the shared password."""
+    old = gateway.policy()["active"]
+    before = gateway.edit("gateway.lua", lambda text: text.replace("_credentials = true", "_credentials = false"))
+    old = gateway.wait_generation(old)["active"]
+    for path in ["/basic/x", "/reports/x"]:
+        answer = requests.get(
+            f"{gateway.url}/auth/forward/envoy{path}", headers=cookie(zoe) | {"X-Forwarded-Proto": "http"}, timeout=20
+        )
+        assert answer.status_code == 403 and "Authorization" not in answer.headers, answer.headers
+    gateway.edit("gateway.lua", lambda _: before)
+    gateway.wait_generation(old)
 
 
 def test_reload_judges_anew(gateway, zoe):

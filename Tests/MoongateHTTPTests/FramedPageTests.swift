@@ -162,7 +162,8 @@ import Testing
     }
   }
 
-  /// The usual cookie is for a top-level page. Only a sign-in on the way to a route with `frames` sets one for frames.
+  /// The usual cookie is for a top-level page. Only the sign-in on the way to a route with `frames` sets one for
+  /// frames.
   @Test func otherPagesSetNoCookieOfFrames() async throws {
     try await gateway().run { client async throws in
       func names(_ path: String, _ dest: String) async throws -> [String] {

@@ -1,4 +1,5 @@
 import MoongateCore
+import MoongateTesting
 import Testing
 
 @testable import MoongatePolicy

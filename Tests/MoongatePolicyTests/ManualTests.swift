@@ -96,6 +96,11 @@ import Testing
     let secrets = files.values.joined().matches(of: /file "(secrets\/[a-z_]+)"/).map { String($0.1) }
     for secret in secrets { files[secret] = String(repeating: "s", count: 43) }
     let folder = try TestFolder(files, programs: ["sms_hub.py"])
+    let databases = files.values.joined().matches(of: /"([A-Za-z0-9-]+\.mmdb)"/).map { String($0.1) }
+    let place = ClientPlace(country: "IN", asn: 64_500)
+    for database in databases {
+      try GeoFile(["203.0.113.0/24": place], builtAt: ManualClock.start).write(to: folder.scratch.path(database))
+    }
     let isPrivate: [FileAttributeKey: Any] = [.posixPermissions: 0o600]
     for file in [credential, serviceKey] + secrets {
       try FileManager.default.setAttributes(isPrivate, ofItemAtPath: folder.scratch.path(file))

@@ -238,7 +238,7 @@ import Testing
     ] {
       #expect(text.contains(line + "\n"), "\(line)")
     }
-    #expect(!text.contains("---@field country"), "no provider declares it")
+    #expect(!text.contains("---@field type string?"), "no provider declares it")
   }
 
   @Test(arguments: [

@@ -164,10 +164,15 @@ import Testing
   }
 
   @Test(arguments: LimitKey.allCases) func everyKeyIsRead(_ key: LimitKey) throws {
+    // Two keys need databases.
+    let geo = "region = \"IN\", geo = { database = \"geo.mmdb\", asn = \"geo.mmdb\" },"
     let folder = try TestFolder([
+      "gateway.lua": TestFolder.gateway.replacing("region = \"IN\",", with: geo),
       "policies/phone_otp.lua":
-        "return policy \"phone_otp\" { limits = { a = { on = \"send\", per = \"\(key.rawValue)\", max = 1, window = \"1m\" }, v = { on = \"verify\", per = \"phone\", max = 1, window = \"1m\" } } }"
+        "return policy \"phone_otp\" { limits = { a = { on = \"send\", per = \"\(key.rawValue)\", max = 1, window = \"1m\" }, v = { on = \"verify\", per = \"phone\", max = 1, window = \"1m\" } } }",
     ])
+    let place = ClientPlace(country: "IN", asn: 64_500)
+    try GeoFile(["10.0.0.0/8": place], builtAt: ManualClock.start).write(to: folder.scratch.path("geo.mmdb"))
     #expect(try folder.generation().policies[ProviderName(test: "phone_otp")]?.limits.first?.key == key)
   }
 

@@ -36,6 +36,7 @@ def test_the_list_of_components():
         "libpq5",
         "libldap-2.5-0",
         "libargon2-1",
+        "libmaxminddb0",
     }, names
     assert all(one["version"] and one["version"] != "unknown" for one in document["components"])
     refs = {one["bom-ref"] for one in document["components"]} | {document["metadata"]["component"]["bom-ref"]}

@@ -10,7 +10,7 @@ import Testing
     #expect(
       libraries.map(\.name) == [
         "BoringSSL", "Lua", "SQLite", "OpenSSL", "libpq", "libcurl", "zlib", "libqrencode", "libphonenumber",
-        "libargon2", "libcrypt", "libldap",
+        "libargon2", "libcrypt", "libldap", "libmaxminddb",
       ])
     for library in libraries.dropFirst() {
       #expect(library.version.first?.isNumber ?? false, "\(library.name): \(library.version)")

@@ -1,5 +1,6 @@
 import Foundation
 import MoongateCore
+import MoongatePolicy
 import MoongateSDK
 import MoongateStore
 import MoongateTesting
@@ -25,6 +26,14 @@ import Testing
       let finding = Judgement.certificate(presenter, Self.validity(begins, ends), now: Self.now)
       #expect(finding.state == state && (finding.fix == nil) == (state == .ok))
     }
+  }
+
+  @Test(arguments: [(0, Finding.State.ok), (60, .ok), (61, .warning), (4_000, .warning), (-1, .ok)])
+  func aGeoDatabaseIsJudgedByItsAge(_ days: Int, _ state: Finding.State) {
+    let now = Timestamp(milliseconds: 1_800_000_000_000)
+    let finding = Judgement.geo("c.mmdb", of: .countries, builtAt: now + .seconds(-days * 86_400), now: now)
+    #expect(finding.state == state && finding.check == "geo" && (finding.fix == nil) == (state == .ok))
+    if days == 61 { #expect(finding.message.hasPrefix("c.mmdb has the countries of addresses as of 2026-11-15, more")) }
   }
 
   @Test func aCertificateOfAProxyIsRenewedThere() {

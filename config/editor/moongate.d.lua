@@ -34,6 +34,8 @@
 ---@field region? string country of phone numbers without a country code, in two letters, such as "IN"
 ---@field trusted_proxies? string[] address blocks of the proxies whose X-Forwarded headers are trusted
 ---@field proxy_protocol? boolean whether connections of trusted_proxies begin with a PROXY protocol header (default: false)
+---@field geo? moongate.Geo databases of client addresses, as in { database = "GeoLite2-Country.mmdb", asn = "GeoLite2-ASN.mmdb" }
+---@field forward_auth_credentials? boolean whether forward-auth answers carry the Authorization of identity.basic and bearer (default: false)
 ---@field redirect_hosts? string[] additional hosts that a sign-in may redirect to; codes of apps never go there
 ---@field cookie_domain? string domain of cookies, such as "example.com"; its subdomains share a sign-in
 ---@field domains? string[] the root domains that share one sign-in, such as { "example.com", "example.org" }
@@ -95,6 +97,11 @@
 ---@class (exact) moongate.TLS
 ---@field cert string PEM file of the certificate with its chain
 ---@field key string PEM file of the private key
+
+---Databases of client addresses in MaxMind's format (.mmdb), for f.client.country, f.client.asn, limits and events.
+---@class (exact) moongate.Geo
+---@field database? string a file with the countries of addresses, such as "GeoLite2-Country.mmdb"
+---@field asn? string a file with the autonomous systems of addresses, such as "GeoLite2-ASN.mmdb"
 
 ---The appearance of the hosted pages.
 ---@class (exact) moongate.Brand
@@ -188,7 +195,7 @@
 ---A rate limit: at most `max` events in any `window`, counted `per` key.
 ---@class (exact) moongate.Limit
 ---@field on "send"|"verify"|"begin"|"register" action that is counted: `send`, `verify`, `begin` or `register`
----@field per "phone"|"email"|"identifier"|"account"|"ip"|"network"|"country"|"prefix"|"device"|"flow"|"challenge"|"provider"|"global" key of the counter: each value of the key is counted separately
+---@field per "phone"|"email"|"identifier"|"account"|"ip"|"network"|"client_country"|"asn"|"country"|"prefix"|"device"|"flow"|"challenge"|"provider"|"global" key of the counter: each value of the key is counted separately
 ---@field max integer|moongate.Vary maximum number of counted events, from 1
 ---@field window? moongate.Duration|moongate.Vary time window in which events are counted, such as "15m"
 ---@field counts? "all"|"failures"|"consecutive_failures" which events count: `all`, `failures` or `consecutive_failures`
@@ -436,6 +443,8 @@
 ---The client that sends the following requests.
 ---@class (exact) moongate.CaseClient
 ---@field ip? string client address of the requests, such as "203.0.113.7"
+---@field country? string the country of the address in two letters, as f.client.country
+---@field asn? integer the number of its autonomous system, as f.client.asn
 ---@field user_agent? string the User-Agent header
 ---@field device? string a name for the device, which keeps its cookies between requests; without it, every request comes from a new device
 ---@field known? boolean whether the device has signed in to the account before
@@ -670,6 +679,8 @@
 ---@class (exact) moongate.Facts.client
 ---@field ip string IP address of the client
 ---@field network string network of the client, /24 or /48
+---@field country string? country of the client's address in two letters, by geo.database; nil if it is unknown
+---@field asn integer? number of the autonomous system of the client's address, by geo.asn; nil if it is unknown
 ---@field user_agent string? User-Agent header of the client
 ---@field new_device boolean whether the device has not signed in to this account before
 ---@field network_changed boolean whether the client's network differs from that at the beginning of the flow

@@ -13,8 +13,8 @@ return policy "phone_otp" {
   -- A limit allows at most `max` events in any `window`. Fields:
   --   on       send (a code is sent), verify (a code is checked), begin (a step begins) or register
   --            (an account is created)
-  --   per      what is counted separately: phone, email, identifier, account, ip, network, country,
-  --            prefix, device, flow, challenge, provider or global
+  --   per      what is counted separately: phone, email, identifier, account, ip, network,
+  --            client_country, asn, country, prefix, device, flow, challenge, provider or global
   --   counts   "failures" (default on verify), "all" (default elsewhere) or
   --            "consecutive_failures" (without a window)
   --   lock     how long to refuse after too many failures: a duration, or a list of increasing ones

@@ -23,7 +23,7 @@ package struct PersonFacts: Sendable {
     Facts(
       now: now, action: .send, provider: policy.provider, identifier: identifier,
       account: account?.facts(at: now, in: generation) ?? AccountFacts(),
-      client: ClientFacts(address: address ?? .unspecified))
+      client: ClientFacts(address: address ?? .unspecified, place: place(of: address)))
   }
 
   /// The facts with the counters of limits that count by user or globally and, if an address is given, by address.
@@ -32,14 +32,15 @@ package struct PersonFacts: Sendable {
     async throws -> Facts
   {
     var facts = facts(of: identifier, account, from: address)
-    let subject = StepSubject(
+    var subject = StepSubject(
       provider: policy.provider, identifier: identifier, account: account?.id,
       conceals: policy.unknownAccount == .conceal,
       flow: TokenHash(bytes: []), challenge: nil, address: address ?? .unspecified)
+    subject.place = place(of: address)
     let limits = try limits(of: subject, facts).filter { limit in
       switch limit.key {
       case .flow, .device, .challenge: false
-      case .ip, .network: address != nil
+      case .ip, .network, .clientCountry, .asn: address != nil
       case .phone, .email, .identifier, .account, .country, .prefix, .provider, .global: true
       }
     }
@@ -48,6 +49,10 @@ package struct PersonFacts: Sendable {
       LimitFacts(limit, state, at: now)
     }
     return facts
+  }
+
+  private func place(of address: ClientAddress?) -> ClientPlace {
+    address.map(generation.gateway.place) ?? ClientPlace()
   }
 
   private func limits(of subject: StepSubject, _ facts: Facts) throws -> [ResolvedLimit] {

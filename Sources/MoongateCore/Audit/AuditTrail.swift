@@ -45,13 +45,20 @@ package final class AuditTrail: Sendable {
   private let logger: Logger
   private let foldsFloods: Bool
   private let signIns: SignInMetrics?
+  /// Whose databases tell where addresses are.
+  private let generations: ActiveGeneration?
   private let state = Mutex(State())
 
   /// - Parameters:
   ///   - foldsFloods: whether to combine a flood of refusals into one event. False if every decision is needed, as in
   ///     policy cases.
   ///   - signIns: counts each refusal.
-  package init(store: any AuditStore, logger: Logger, foldsFloods: Bool = true, signIns: SignInMetrics? = nil) {
+  ///   - generations: whose databases (`geo`) tell where addresses are; nil to leave that out.
+  package init(
+    store: any AuditStore, logger: Logger, foldsFloods: Bool = true, signIns: SignInMetrics? = nil,
+    generations: ActiveGeneration? = nil
+  ) {
+    self.generations = generations
     self.signIns = signIns
     self.store = store
     self.logger = logger
@@ -63,6 +70,7 @@ package final class AuditTrail: Sendable {
   ///   to.
   @discardableResult
   package func record(_ event: AuditEvent) -> DecisionID {
+    let event = event.located(by: generations?.current.gateway.places)
     if event.kind == .refused { signIns?.note(refused: event) }
     return state.withLock { state in
       guard event.kind.quota == .refusals else {

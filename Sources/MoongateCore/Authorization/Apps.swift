@@ -18,7 +18,8 @@ package struct AppCall: Sendable {
   /// it lets the office in, and refuses all users because the app's server is elsewhere.
   func judged(by signIn: AppSignIn) -> AppCall {
     guard let address = signIn.address.flatMap({ ClientAddress(bytes: $0) }) else { return self }
-    let user = ClientFacts(address: address, userAgent: signIn.userAgent, isNewDevice: false)
+    let user = ClientFacts(
+      address: address, userAgent: signIn.userAgent, isNewDevice: false, place: generation.gateway.place(of: address))
     return AppCall(generation: generation, client: user, decision: decision)
   }
 }

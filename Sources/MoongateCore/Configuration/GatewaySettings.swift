@@ -27,6 +27,9 @@ package struct GatewaySettings: Sendable {
   /// `proxy_protocol`: whether connections of `trustedProxies` begin with a PROXY protocol header, version 1 or 2. Not
   /// without `trustedProxies`.
   package var takesProxyProtocol = false
+  /// `forward_auth_credentials`: whether forward-auth answers carry the Authorization that routes state
+  /// (`identity.basic`, `bearer`). Whoever may ask can read it.
+  package var answersCredentials = false
   /// Further hosts that `return_to` may lead to: `host` or `host:port`, in lower case.
   package var redirectHosts: [String]
   /// The domain whose subdomains share one session: `cookie_domain`, or the one of `domains` that `publicURL` belongs
@@ -53,6 +56,10 @@ package struct GatewaySettings: Sendable {
   package var drain = GatewaySettings.usualDrain
   /// Whether the public listener has the calls of the App API (v1).
   package var appAPI = false
+  /// The files of `geo`; nil without it.
+  package var geo: GeoSettings?
+  /// The open databases of `geo`.
+  package var places: (any ClientPlaces)?
   /// The source location of each setting, by its path (`providers.phone_otp.sms`), for problems that are found later.
   package var locations: [String: SourceLocation]
 
@@ -108,6 +115,24 @@ extension GatewaySettings {
   package var strictTransportSecurity: String? {
     publicURL.isSecure ? hsts.map { "max-age=\($0.components.seconds)" } : nil
   }
+}
+
+/// The paths of databases of client addresses, in MaxMind's format (.mmdb). At least one of them is set.
+package struct GeoSettings: Sendable, Hashable {
+  /// `database`: the countries.
+  package let countries: String?
+  /// `asn`: the numbers of autonomous systems.
+  package let systems: String?
+
+  package init(countries: String?, systems: String?) {
+    self.countries = countries
+    self.systems = systems
+  }
+}
+
+extension GatewaySettings {
+  /// Where a client address is. Empty without `geo`.
+  package func place(of address: ClientAddress) -> ClientPlace { places?.place(of: address) ?? ClientPlace() }
 }
 
 /// The `host:port` to listen on. An IPv6 host is written in brackets.

@@ -27,6 +27,9 @@ package struct AuditEvent: Sendable, Equatable, Codable {
   /// The identifier's keyed hash (`KeyRing.logHash`).
   package var identifier: String?
   package var address: String?
+  /// Where the address is, if a database of `geo` knows it: the country, and the number of the autonomous system.
+  package var country: String?
+  package var asn: Int?
   /// The code of a refusal.
   package var code: String?
   /// For the operator: the rule and its file:line, counters, and the messages of faults.
@@ -145,6 +148,16 @@ package struct AuditEvent: Sendable, Equatable, Codable {
     self.detail = detail
   }
 
+  /// The event with the place of its address, as it is when the event is recorded.
+  package func located(by places: (any ClientPlaces)?) -> AuditEvent {
+    guard let places, country == nil, asn == nil, let address = address.flatMap({ IPAddressText.parse($0.utf8) })
+    else { return self }
+    let place = places.place(of: address)
+    var event = self
+    (event.country, event.asn) = (place.country, place.asn)
+    return event
+  }
+
   /// The same JSON as an encoder's, but faster: every refusal of a flood and every step of a sign-in writes one.
   package var json: [UInt8] {
     var name = JSONObjectText()
@@ -159,6 +172,8 @@ package struct AuditEvent: Sendable, Equatable, Codable {
     object.add("account", account)
     object.add("identifier", identifier)
     object.add("address", address)
+    object.add("country", country)
+    object.add("asn", asn)
     object.add("code", code)
     object.add("detail", detail)
     object.add("count", count)

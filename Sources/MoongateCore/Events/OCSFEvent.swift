@@ -56,7 +56,7 @@ package struct OCSFEvent: Sendable {
     record.add("count", event.count)
     record.add("metadata", metadata)
     if event.account != nil || event.identifier != nil { record.add("user", user) }
-    if let address = event.address { record.add("src_endpoint", object([("ip", address)])) }
+    if let address = event.address { record.add("src_endpoint", endpoint(address)) }
     if let name = event.detail["operator"] {
       var actor = JSONObjectText()
       actor.add("user", object([("name", name)]))
@@ -67,6 +67,17 @@ package struct OCSFEvent: Sendable {
     record.add("service", object([("name", service)]))
     record.add("unmapped", unmapped)
     return record.closed
+  }
+
+  private func endpoint(_ address: String) -> JSONObjectText {
+    var endpoint = object([("ip", address)])
+    if let country = event.country { endpoint.add("location", object([("country", country)])) }
+    if let asn = event.asn {
+      var system = JSONObjectText()
+      system.add("number", asn)
+      endpoint.add("autonomous_system", system)
+    }
+    return endpoint
   }
 
   private var metadata: JSONObjectText {

@@ -11,6 +11,8 @@ struct StepSubject: Sendable {
   let flow: TokenHash
   let challenge: Challenge?
   let address: ClientAddress
+  /// Where the address is.
+  var place = ClientPlace()
   /// The ID of the device, if it has a valid device token.
   var device: [UInt8]?
   /// Whether accounts claim the identifier without having verified it. They share one counter.
@@ -52,6 +54,8 @@ struct StepSubject: Sendable {
       }
     case .ip: address.countingKey + ofApp
     case .network: address.networkKey + ofApp
+    case .clientCountry: place.country.map { Array($0.utf8) }
+    case .asn: place.asn.map { Array(String($0).utf8) }
     case .country: identifier?.attributes["country"].map { Array($0.utf8) }
     case .prefix:
       identifier?.kind == .phone ? identifier.map { Array($0.value.filter(\.isNumber).prefix(7).utf8) } : nil

@@ -5,6 +5,8 @@ package struct ClientContext: Sendable {
   /// Identifies this request's decision. A refusal includes it.
   package let decision: DecisionID
   package let address: ClientAddress
+  /// Where the address is; nil: as the databases of the generation tell. Set for clients that are made up.
+  package var place: ClientPlace?
   package let userAgent: String?
   /// Whether the request comes from a hosted page or from the API.
   package enum EntryPoint: Sendable {

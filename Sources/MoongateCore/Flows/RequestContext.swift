@@ -14,6 +14,9 @@ struct RequestContext: Sendable {
   /// Records the questions to policies; nil if no shadow is active.
   var watch: RequestWatch?
 
+  /// Where the client's address is.
+  var place: ClientPlace { client.place ?? generation.gateway.place(of: client.address) }
+
   /// What a request has recorded about its decision.
   struct Records: Sendable {
     fileprivate let trace: DecisionTrace.State

@@ -28,6 +28,11 @@ package enum LimitKey: String, Sendable, Codable, CaseIterable {
   case ip
   /// The /24 (IPv4) or /48 (IPv6) of the client address.
   case network
+  /// The country of the client address (`geo`).
+  case clientCountry = "client_country"
+  /// The number of the autonomous system of the client address (`geo`).
+  case asn
+  /// The country of a phone number.
   case country
   /// The first seven digits of a phone number.
   case prefix
@@ -47,14 +52,14 @@ package enum LimitKey: String, Sendable, Codable, CaseIterable {
   package var isPersonal: Bool {
     switch self {
     case .phone, .email, .identifier, .account: true
-    case .ip, .network, .country, .prefix, .device, .flow, .challenge, .provider, .global: false
+    case .ip, .network, .clientCountry, .asn, .country, .prefix, .device, .flow, .challenge, .provider, .global: false
     }
   }
 
   /// Whether the key counts many users together, so that a flood could fill its limit for all of them.
   package var isCeiling: Bool {
     switch self {
-    case .network, .country, .prefix, .provider, .global: true
+    case .network, .clientCountry, .asn, .country, .prefix, .provider, .global: true
     case .phone, .email, .identifier, .account, .ip, .device, .flow, .challenge: false
     }
   }

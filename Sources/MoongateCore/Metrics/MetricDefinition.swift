@@ -110,6 +110,9 @@ extension MetricDefinition {
   package static let providerCallsTotal = MetricDefinition(
     "moongate_provider_calls_total", .counter, labels: ["provider", "call", "outcome"],
     "Provider calls by outcome.")
+  package static let rateLimitedTotal = MetricDefinition(
+    "moongate_rate_limited_total", .counter, labels: ["route"],
+    "Requests refused because they exceeded the `rate` of their route.")
   package static let refusalsTotal = MetricDefinition(
     "moongate_refusals_total", .counter, labels: ["code"], "Requests refused, by code.")
   package static let requestDurationSeconds = MetricDefinition(
@@ -232,7 +235,8 @@ extension MetricDefinition {
     .deliveriesTotal, .deliveryBreakerState, .deliverySeconds, .generationActiveSinceSeconds, .generationInfo,
     .generationSwitchesTotal, .generations, .generationsLive, .hashesTotal, .hashingPermits, .hashingPermitsLimit,
     .hashingWaiting, .locks, .nodes, .openConnections, .policySeconds, .providerCallSeconds, .providerCallsTotal,
-    .refusalsTotal, .requestDurationSeconds, .requestsTotal, .sendsTotal, .sessionCacheEntries, .sessionLookupsTotal,
+    .rateLimitedTotal, .refusalsTotal, .requestDurationSeconds, .requestsTotal, .sendsTotal, .sessionCacheEntries,
+    .sessionLookupsTotal,
     .sessions, .shadow, .shadowDifferingTotal, .shadowDroppedTotal, .shadowJudgedTotal, .signInsTotal, .storeBusyTotal,
     .storeBytes, .storeConnections, .storeConnectsFailedTotal, .storeConnectsTotal, .storeFaultsTotal,
     .storeNotificationsTotal, .storeRoundTripsTotal, .storeStatementsTotal, .storeTransactionSeconds,

@@ -150,10 +150,15 @@ package struct ClientFacts: Sendable {
   package var isNewDevice: Bool
   /// Whether the flow began in another network.
   package var networkChanged: Bool
+  /// Where the address is (`geo`).
+  package var place: ClientPlace
 
-  package init(address: ClientAddress, userAgent: String? = nil, isNewDevice: Bool = true, networkChanged: Bool = false)
-  {
+  package init(
+    address: ClientAddress, userAgent: String? = nil, isNewDevice: Bool = true, networkChanged: Bool = false,
+    place: ClientPlace = ClientPlace()
+  ) {
     self.address = address
+    self.place = place
     self.userAgent = userAgent
     self.isNewDevice = isNewDevice
     self.networkChanged = networkChanged

@@ -94,6 +94,9 @@ extension EncodedPathBytes {
     }
   }
 
+  /// Whether some programs read the decoded byte as the end of a name.
+  package static func isSeparator(_ byte: UInt8) -> Bool { mark(of: byte) != nil }
+
   private static let table: [(bytes: EncodedPathBytes, name: String, spelling: String)] = [
     (.slash, "slash", "%2F"), (.backslash, "backslash", "%5C"), (.empty, "empty", "//"),
   ]

@@ -32,8 +32,8 @@ struct ObservedRegistration: Sendable {
 /// A send, an attempt, a begin or a registration.
 struct ObservedStep: Sendable {
   let action: LimitAction
-  let subject: StepSubject
-  let facts: Facts
+  var subject: StepSubject
+  var facts: Facts
   /// When the current code expired, if it has.
   let expiredAt: Timestamp?
   /// Whether a secret is set and not proved. Limits that count by user then do not apply.

@@ -60,8 +60,8 @@ final class ShadowSide {
       }
       try await bound(at: now)
       return answer
-    case .condition(let function, let facts): return answer(function, facts)
-    case .admission(let facts): return admission(facts)
+    case .condition(let function, let facts): return answer(function, located(facts))
+    case .admission(let facts): return admission(located(facts))
     case .flow(let name, let isInvited): return flow(name, isInvited: isInvited)
     case .registration(let new):
       return registered(generation.accounts.registration.refusal(ofNew: new.verified, isInvited: new.isInvited))
@@ -69,11 +69,21 @@ final class ShadowSide {
     }
   }
 
+  /// The facts with the client's place by the databases of this generation.
+  private func located(_ facts: Facts) -> Facts {
+    var facts = facts
+    facts.client.place = generation.gateway.place(of: facts.client.address)
+    return facts
+  }
+
   private static func failed(_ fault: PolicyFault) -> ShadowAnswer { ShadowAnswer("policy_error", at: fault.location) }
 
   // MARK: Steps
 
-  private func answer(_ step: ObservedStep, at now: Timestamp) async throws -> ShadowAnswer {
+  private func answer(_ observed: ObservedStep, at now: Timestamp) async throws -> ShadowAnswer {
+    var step = observed
+    step.subject.place = generation.gateway.place(of: step.subject.address)
+    step.facts = located(step.facts)
     guard let policy = generation.policies[step.subject.provider] else {
       return ShadowAnswer("not_configured", at: SourceLocation(file: "gateway.lua", line: 0))
     }
@@ -229,13 +239,18 @@ final class ShadowSide {
     case .refused: return ShadowAnswer(RefusalCode.badRequest.name)
     case .none: return ShadowAnswer(RefusalCode.noRoute.name, at: SourceLocation(file: "routes.lua", line: 0))
     }
+    if route.isOpen(to: request.address, at: request.facts.host, in: generation.gateway) {
+      return ShadowAnswer("pass", at: route.location)
+    }
     var decided: SourceLocation?
     let verdict = route.verdict(request.session, entitlements(of: request.session), at: now) {
       function, session, entitlements in
       let facts = session.facts(
-        of: request.facts, by: ClientFacts(address: request.address, userAgent: request.userAgent, isNewDevice: false),
-        entitlements, at: now,
-        clockIsSuspect: false)
+        of: request.facts,
+        by: ClientFacts(
+          address: request.address, userAgent: request.userAgent, isNewDevice: false,
+          place: generation.gateway.place(of: request.address)),
+        entitlements, at: now, clockIsSuspect: false)
       let verdict = evaluator.verdict(of: function, given: facts)
       if verdict != .allow { decided = evaluator.evidence(of: function, given: facts)?.location }
       return verdict

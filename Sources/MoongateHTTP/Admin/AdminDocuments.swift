@@ -101,7 +101,8 @@ extension JSONValue {
       "flow": .optional(event.flow), "flow_prefix": .optional(event.flowPrefix),
       "provider": .optional(event.provider?.rawValue),
       "account": .optional(event.account), "identifier": .optional(event.identifier),
-      "address": .optional(event.address),
+      "address": .optional(event.address), "country": .optional(event.country),
+      "asn": event.asn.map { .number($0) } ?? .null,
       "operator": .optional(event.detail["operator"]), "count": event.count.map { .number($0) } ?? .null,
       "detail": .object(
         event.detail.sorted { $0.key < $1.key }.map { JSONMember(name: $0.key, value: .text($0.value)) }),

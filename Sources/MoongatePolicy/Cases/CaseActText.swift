@@ -39,9 +39,11 @@ extension PolicyCase.Kind: CustomStringConvertible {
 extension PolicyCase.ClientSetup {
   /// The fields that are set.
   fileprivate var said: [String] {
-    [("ip", address?.description), ("user_agent", userAgent), ("device", device)].compactMap { name, value in
-      value.map { "\(name) = \"\($0)\"" }
-    }
+    let texts = [
+      ("ip", address?.description), ("country", country), ("user_agent", userAgent), ("device", device),
+    ]
+    return texts.compactMap { name, value in value.map { "\(name) = \"\($0)\"" } }
+      + (asn.map { ["asn = \($0)"] } ?? [])
       + (isKnown.map { ["known = \($0)"] } ?? []) + (remember.map { ["remember = \($0)"] } ?? [])
   }
 }

@@ -184,6 +184,16 @@ struct CaseReader {
           field.location, "client.ip", "\"\(text)\" is not an IP address, such as \"203.0.113.7\" or \"2001:db8::1\"")
       }
     }
+    if let field = reader.take("country"), let text = Field.text(field, "client.country", problems) {
+      client.country = text
+      if !CountryCode.contains(text) {
+        problems.add(
+          field.location, "client.country",
+          "\"\(text)\" is not a country code of two capital letters (ISO 3166-1)"
+            + (CountryCode.suggestion(for: text).map { "; did you mean `\($0)`?" } ?? ", such as \"IN\""))
+      }
+    }
+    client.asn = reader.whole("asn", in: 0...Int(UInt32.max))
     client.userAgent = reader.text("user_agent")
     client.device = reader.text("device")
     client.isKnown = reader.flag("known")

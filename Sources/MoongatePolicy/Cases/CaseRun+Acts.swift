@@ -71,7 +71,9 @@ extension CaseRun {
 
   /// Sets the client of the following requests.
   private mutating func changeClient(_ setup: PolicyCase.ClientSetup) {
-    if let address = setup.address { self.address = address }
+    if let address = setup.address { (self.address, place) = (address, ClientPlace()) }
+    if let country = setup.country { place.country = country }
+    if let asn = setup.asn { place.asn = asn }
     if let userAgent = setup.userAgent { self.userAgent = userAgent }
     if let device = setup.device { (self.device, knowsDevice) = (device, false) }
     if let choice = setup.remember { remember = choice }

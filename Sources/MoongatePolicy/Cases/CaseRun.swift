@@ -26,6 +26,8 @@ struct CaseRun {
   /// The time at which the case began.
   var start: Timestamp
   var address = ClientAddress(bytes: [203, 0, 113, 1]) ?? .unspecified
+  /// Where the address is.
+  var place = ClientPlace()
   var userAgent: String?
   /// The user's choice to stay signed in; nil: none yet.
   var remember: Bool?
@@ -128,11 +130,11 @@ struct CaseRun {
   }
 
   var client: ClientContext {
-    let client = gateway.client(address)
-    return ClientContext(
-      decision: client.decision, address: address, userAgent: userAgent, browser: nil, session: signedIn,
-      device: knowsDevice ? knownDevice : device.flatMap { deviceTokens[$0] }
-    ).remembering(remember)
+    var client = ClientContext(
+      decision: gateway.client(address).decision, address: address, userAgent: userAgent, browser: nil,
+      session: signedIn, device: knowsDevice ? knownDevice : device.flatMap { deviceTokens[$0] })
+    (client.place, client.remember) = (place, remember)
+    return client
   }
 
   mutating func take(_ result: Result<FlowView, Refusal>) {

@@ -139,6 +139,9 @@ package struct PolicyCase: Sendable {
   /// The client of requests; nil fields stay the same.
   package struct ClientSetup: Sendable, Equatable {
     package var address: ClientAddress?
+    /// Two capital letters.
+    package var country: String?
+    package var asn: Int?
     package var userAgent: String?
     /// The name of the device in the case.
     package var device: String?

@@ -11,7 +11,7 @@ enum FactDimension: Hashable, Comparable {
   case factor(String)
   /// `f.flow.passed.NAME`, or `f.session.passed.NAME`.
   case passed(String)
-  case now, address, userAgent, newDevice, networkChanged, clockSuspect
+  case now, address, country, asn, userAgent, newDevice, networkChanged, clockSuspect
   case method, path, query
   case sessionEmail, sessionPhone, sessionAge, sessionAAL
   case group(String)

@@ -45,6 +45,8 @@ struct FunctionSituation {
     case .path: paths.count
     case .limits: 3
     case .address: addresses.count
+    case .country: countries.count
+    case .asn: systems.count
     case .sessionAAL: 3
     case .declared(let path): declared(path).map(values)?.count ?? 1
     case .accountPIN, .accountEmail, .accountEmailVerified, .accountPhoneVerified, .accountAge, .factor, .passed,
@@ -83,6 +85,8 @@ struct FunctionSituation {
     case .accountPhoneVerified: return [.accountExists, .accountPhoneVerified]
     case .accountFactors: return [.accountExists] + members.filter(isProvider).map(FactDimension.factor)
     case .clientIP, .clientNetwork: return [.address]
+    case .clientCountry: return [.country]
+    case .clientASN: return [.asn]
     case .clientUserAgent: return [.userAgent]
     case .clientNewDevice: return [.newDevice]
     case .clientNetworkChanged: return [.networkChanged]
@@ -137,6 +141,9 @@ struct FunctionSituation {
     ]
     .compactMap(\.self) + named
   }
+
+  private var countries: [String?] { ["US"] + literals.texts.filter { $0.utf8.count == 2 } + [nil] }
+  private var systems: [Int?] { [64_500] + literals.numbers.filter { $0 >= 0 }.map(Int.init) + [nil] }
 
   /// The values of a declared fact to try.
   private func values(_ fact: DeclaredFact) -> [String] {
@@ -197,7 +204,8 @@ struct FunctionSituation {
     ClientFacts(
       address: addresses[choice[.address]], userAgent: choice[.userAgent] == 0 ? "Mozilla/5.0" : nil,
       isNewDevice: choice[.newDevice] == 0,
-      networkChanged: choice[.networkChanged] == 1)
+      networkChanged: choice[.networkChanged] == 1,
+      place: ClientPlace(country: countries[choice[.country]], asn: systems[choice[.asn]]))
   }
 
   private func account(_ choice: FactChoice) -> AccountFacts {

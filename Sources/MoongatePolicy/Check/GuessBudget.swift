@@ -136,7 +136,7 @@ struct GuessBound: Sendable {
   init?(_ limit: Limit) {
     switch limit.key {
     case .phone, .email, .identifier, .account, .country, .prefix, .provider, .global: break
-    case .ip, .network, .device, .flow, .challenge: return nil
+    case .ip, .network, .clientCountry, .asn, .device, .flow, .challenge: return nil
     }
     guard limit.counts != .consecutiveFailures, let window = limit.window?.lowest else { return nil }
     max = limit.max.highest

@@ -47,11 +47,12 @@ struct RouteChecks {
     }
   }
 
-  /// Requests with a path that an earlier route matches in another reading get 400.
+  /// Requests with a path that an earlier route matches in another reading get 400. If that route demands more, this
+  /// is what its order is for (`warnOfUnjudgedPaths`).
   private func warnOfRefusedPaths(
     _ route: Route, _ earlier: ArraySlice<Route>, _ budget: ProofBudget
   ) throws(ProofBudget.Exhausted) {
-    for other in earlier where other.sharesRequests(with: route) {
+    for other in earlier where other.sharesRequests(with: route) && other.demandsNoMore(than: route) {
       let isPassed = other.encoded.isSuperset(of: route.encoded)
       let path = try AmbiguousPath(route, other).shortest(spending: budget) { match in
         match.isOther && !(isPassed && match.isOtherAsSent)

@@ -10,6 +10,8 @@ struct UnknownFacts {
   /// The groups of accounts.lua; nil if it could not be read.
   let groups: Set<GroupName>?
   let claims: Set<String>
+  /// Nil if gateway.lua could not be read.
+  let gateway: GatewaySettings?
   let problems: Problems
 
   /// - Parameter names: the names that each file uses.
@@ -100,6 +102,10 @@ struct UnknownFacts {
     for read in reads {
       let location = SourceLocation(file: file, line: read.line)
       if let message = wrong[read.path] { problems.add(location, "", unconfigured(read.path) ?? message) }
+      if let gateway, let missing = GeoChecks.missing(for: read.path, in: gateway.geo) {
+        problems.add(
+          location, "", "`f.\(read.path.joined(separator: "."))` is always nil: gateway.lua has no \(missing)")
+      }
       // Absent members of a set are nil, so a misspelled member would always be absent.
       if let set = sets.first(where: { read.path.starts(with: $0) }), read.path.count > set.count,
         let wrong = unknownMember(read.path[set.count], of: set.joined(separator: "."))

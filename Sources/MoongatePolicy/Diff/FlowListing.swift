@@ -44,12 +44,18 @@ enum FlowListing {
     }
   }
 
+  /// Without the folder, which differs from configuration to configuration.
+  private static func fileName(_ path: String?) -> String {
+    path.map { "\"\($0.split(separator: "/").last ?? "")\"" } ?? "none"
+  }
+
   static func lines(_ gateway: GatewaySettings) -> [PolicyListing.Line] {
     let providers = gateway.providers.keys.sorted().map(\.rawValue).joined(separator: ", ")
     let values: [(String, String)] = [
       ("public_url", "\"\(gateway.publicURL)\""), ("region", gateway.region.isEmpty ? "none" : "\"\(gateway.region)\""),
       ("risk_budget", gateway.riskBudget.map { "\(GuessBudget.percent($0)) in 30 days" } ?? "none"),
       ("providers", "{ \(providers) }"),
+      ("geo.database", fileName(gateway.geo?.countries)), ("geo.asn", fileName(gateway.geo?.systems)),
     ]
     let chosen = gateway.providers.sorted { $0.key < $1.key }.compactMap { name, settings in
       settings.identifyBy.map { kinds in

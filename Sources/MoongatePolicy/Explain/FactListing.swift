@@ -107,7 +107,7 @@ package struct FactListing: Sendable, Encodable {
       .accountHasPIN,
       .accountHasEmail, .accountEmailVerified, .accountPhoneVerified, .accountFactors, .accountGroups:
       true
-    case .clientIP, .clientNetwork: knowsAddress
+    case .clientIP, .clientNetwork, .clientCountry, .clientASN: knowsAddress
     default: false
     }
   }

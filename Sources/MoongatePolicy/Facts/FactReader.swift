@@ -248,6 +248,8 @@ final class FactReader {
       return mayHave ? group(key, index, facts) : .null
     case .clientIP: return .text(facts.client.address.description)
     case .clientNetwork: return .text(network(facts.client.address))
+    case .clientCountry: return text(facts.client.place.country)
+    case .clientASN: return facts.client.place.asn.map { .integer(Int64($0)) } ?? .null
     case .clientUserAgent: return text(facts.client.userAgent)
     case .clientNewDevice: return .flag(facts.client.isNewDevice)
     case .clientNetworkChanged: return .flag(facts.client.networkChanged)
@@ -400,7 +402,7 @@ extension FactSlot {
   fileprivate func isFinal(in facts: Facts, ofGroup isGroup: Bool) -> Bool {
     switch self {
     case .now, .flowName, .clockSuspect: return true
-    case .clientIP, .clientNetwork, .clientUserAgent: return facts.known.contains(.client)
+    case .clientIP, .clientNetwork, .clientCountry, .clientASN, .clientUserAgent: return facts.known.contains(.client)
     case .identifier: return facts.identifier != nil
     // In a function of a group, they are the account's own.
     case .phoneE164: return isGroup || facts.identifier?.kind == .phone

@@ -8,7 +8,7 @@ enum FactSlot: Int32, CaseIterable {
   case accountExists, accountID, accountAge, accountIdle, accountHasPIN, accountHasEmail, accountEmailVerified,
     accountPhoneVerified,
     accountFactors, accountGroups
-  case clientIP, clientNetwork, clientUserAgent, clientNewDevice, clientNetworkChanged
+  case clientIP, clientNetwork, clientCountry, clientASN, clientUserAgent, clientNewDevice, clientNetworkChanged
   case clockSuspect
   case requestMethod, requestHost, requestPath, requestQuery
   case sessionAccount, sessionPassed, sessionAge, sessionAAL, sessionGroups, sessionClaims, sessionEmail, sessionPhone,
@@ -37,6 +37,8 @@ enum FactSlot: Int32, CaseIterable {
     case .accountGroups: "account.groups"
     case .clientIP: "client.ip"
     case .clientNetwork: "client.network"
+    case .clientCountry: "client.country"
+    case .clientASN: "client.asn"
     case .clientUserAgent: "client.user_agent"
     case .clientNewDevice: "client.new_device"
     case .clientNetworkChanged: "client.network_changed"
@@ -81,8 +83,10 @@ enum FactSlot: Int32, CaseIterable {
     case .provider, .flowName, .clientIP, .clientNetwork, .requestMethod, .requestHost, .requestPath, .requestQuery,
       .sessionAccount:
       "string"
-    case .identifier, .phoneE164, .emailAddress, .accountID, .clientUserAgent, .sessionEmail, .sessionPhone: "string?"
-    case .accountAge, .accountIdle: "integer?"
+    case .identifier, .phoneE164, .emailAddress, .accountID, .clientCountry, .clientUserAgent, .sessionEmail,
+      .sessionPhone:
+      "string?"
+    case .accountAge, .accountIdle, .clientASN: "integer?"
     case .flowPassed, .accountFactors, .accountGroups, .sessionGroups: "table<string, true?>"
     case .sessionClaims: "table<string, string|number|boolean|nil>"
     case .sessionPassed: "table<string, integer?>"
@@ -116,6 +120,8 @@ enum FactSlot: Int32, CaseIterable {
     case .accountGroups: "groups of accounts.lua that the account belongs to"
     case .clientIP: "IP address of the client"
     case .clientNetwork: "network of the client, /24 or /48"
+    case .clientCountry: "country of the client's address in two letters, by geo.database; nil if it is unknown"
+    case .clientASN: "number of the autonomous system of the client's address, by geo.asn; nil if it is unknown"
     case .clientUserAgent: "User-Agent header of the client"
     case .clientNewDevice: "whether the device has not signed in to this account before"
     case .clientNetworkChanged: "whether the client's network differs from that at the beginning of the flow"

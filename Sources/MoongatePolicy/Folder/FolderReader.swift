@@ -190,8 +190,10 @@ struct FolderReader {
     }
     FallbackChecks(flows: flows, policies: policies, catalog: catalog, problems: problems).check()
     UnknownFacts(
-      functions: functions, catalog: catalog, groups: groups, claims: Set(accounts.claims.keys), problems: problems
+      functions: functions, catalog: catalog, groups: groups, claims: Set(accounts.claims.keys), gateway: gateway,
+      problems: problems
     ).check(lua.names)
+    if let gateway { GeoChecks(geo: gateway.geo, problems: problems).check(policies.values) }
     GroupCycles(groups: accounts.groups, functions: functions, problems: problems).check(lua.names)
     RouteChecks(routes: routes, problems: problems).check()
     ReasonWords(

@@ -207,7 +207,8 @@ struct Moment {
     }
     return reads.slots.contains { slot in
       switch slot {
-      case .now, .clientIP, .clientNetwork, .clientUserAgent, .requestMethod, .requestHost, .requestPath, .requestQuery,
+      case .now, .clientIP, .clientNetwork, .clientCountry, .clientASN, .clientUserAgent, .requestMethod, .requestHost,
+        .requestPath, .requestQuery,
         .sessionAccount, .sessionAge,
         .sessionClaims, .sessionPhone, .sessionEmail:
         true

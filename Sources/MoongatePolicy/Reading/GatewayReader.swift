@@ -21,6 +21,7 @@ struct GatewayReader {
     let region = readRegion(reader)
     let trusted = blocks(reader)
     let takesProxyProtocol = readProxyProtocol(reader, trusted)
+    let answersCredentials = reader.flag("forward_auth_credentials")
     let redirectHosts = authorities(reader)
     let domains = DomainReader(problems: problems).read(reader, publicURL)
     let service = reader.text("service")
@@ -57,7 +58,7 @@ struct GatewayReader {
       providers: providers,
       connectionLimits: limits, corsOrigins: origins, adminToken: admin.token, hsts: hsts,
       locations: Self.locations(node))
-    settings.takesProxyProtocol = takesProxyProtocol
+    (settings.takesProxyProtocol, settings.answersCredentials) = (takesProxyProtocol, answersCredentials ?? false)
     settings.languages = languages
     settings.domains = domains.all
     settings.adminTokens = admin.tokens
@@ -66,6 +67,7 @@ struct GatewayReader {
     settings.gate = gate
     settings.drain = drain
     settings.appAPI = appAPI ?? false
+    GeoReader(folder: folder, problems: problems).read(reader, into: &settings)
     return settings
   }
 

@@ -9,7 +9,8 @@ enum HeaderRules {
   /// from all requests.
   private static let ofClients: [StaticString] = [
     "authorization", "range", "origin", "referer", "user-agent", "via", "date", "cache-control", "pragma", "from",
-    "max-forwards", "priority", "x-requested-with", "traceparent", "tracestate",
+    "max-forwards", "priority", "depth", "destination", "last-event-id", "x-csrf-token", "x-requested-with",
+    "traceparent", "tracestate",
   ]
   private static let prefixesOfClients: [StaticString] = ["accept", "content-", "if-", "sec-", "access-control-"]
 

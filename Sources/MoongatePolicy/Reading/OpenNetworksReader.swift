@@ -22,6 +22,7 @@ struct OpenNetworksReader {
       }
       let networks = texts.enumerated().compactMap { block($1, "\(table.path("networks"))[\($0 + 1)]") }
       warnOfForgedAddresses(list, table.path("networks"))
+      refuseUnknownClients(list, table.path("networks"))
       return (false, networks)
     default:
       problems.add(
@@ -57,6 +58,16 @@ struct OpenNetworksReader {
     problems.warn(
       list.location, path,
       "trusted_proxies has \(wide), so every machine there can claim one of these addresses and needs no session: name only the addresses of your own proxies there"
+    )
+  }
+
+  /// Attack: a proxy that is not in trusted_proxies ends TLS in front of the gateway. All clients then have the proxy's
+  /// address, which is usually in the internal network, and nobody needs a session.
+  private func refuseUnknownClients(_ list: LuaNode, _ path: String) {
+    guard let gateway, gateway.publicURL.isSecure, gateway.tls == nil, gateway.trustedProxies.isEmpty else { return }
+    problems.add(
+      list.location, path,
+      "requires `trusted_proxies` in gateway.lua: public_url is https and `tls` is missing, so a proxy is in front, whose address all clients would have"
     )
   }
 }

@@ -40,11 +40,20 @@ extension RouteReader {
     guard pattern.segments.isEmpty || pattern.segments.starts(with: segments) else {
       problems.add(
         node.location, path,
-        "\"\(text)\" is not the beginning of all paths that \"\(pattern.text)\" matches: write path = \"\(text)/**\", or leave it out"
+        "\"\(text)\" is not the beginning of all paths that \"\(pattern.text)\" matches: write \(Self.advice(text, pattern))"
       )
       return ""
     }
     return text
+  }
+
+  /// What to write in place of a `strip` that does not fit the pattern.
+  private static func advice(_ strip: String, _ pattern: PathPattern) -> String {
+    let literal = pattern.segments.prefix {
+      if case .glob(let bytes) = $0 { !bytes.isEmpty && !bytes.contains(UInt8(ascii: "*")) } else { false }
+    }
+    let beginning = pattern.text.split(separator: "/").prefix(literal.count).map { "/\($0)" }.joined()
+    return (beginning.isEmpty ? "" : "strip = \"\(beginning)\", or ") + "path = \"\(strip)/**\""
   }
 
   private func readHostHeader(_ reader: TableReader) -> ServiceHost {

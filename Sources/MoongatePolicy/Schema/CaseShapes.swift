@@ -25,6 +25,8 @@ extension TableShape {
     name: "CaseClient", summary: "The client that sends the following requests.",
     entries: [
       .optional("ip", "string", "an address, such as \"203.0.113.7\""),
+      .optional("country", "string", "the country of the address in two letters, as f.client.country"),
+      .optional("asn", "integer", "the number of its autonomous system, as f.client.asn"),
       .optional("user_agent", "string", "the User-Agent header"),
       .optional(
         "device", "string",

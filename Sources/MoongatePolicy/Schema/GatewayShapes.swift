@@ -22,6 +22,12 @@ extension TableShape {
       .optional(
         "proxy_protocol", "boolean", "whether connections of trusted_proxies begin with a PROXY protocol header",
         .flag(false)),
+      .optional(
+        "geo", "moongate.Geo",
+        "databases of client addresses, as in { database = \"GeoLite2-Country.mmdb\", asn = \"GeoLite2-ASN.mmdb\" }"),
+      .optional(
+        "forward_auth_credentials", "boolean",
+        "whether forward-auth answers carry the Authorization of identity.basic and bearer", .flag(false)),
       .optional("redirect_hosts", "string[]", "a list of hosts"),
       .optional("cookie_domain", "string", "a domain, such as \"example.com\""),
       .optional(

@@ -250,7 +250,7 @@ extension TableShape {
 
   /// All shapes, except those of provider settings.
   static let all: [TableShape] = [
-    .gateway, .admin, .adminToken, .auditFile, .auditSyslog, .auditWebhook, .otlp, .gate, .tls, .brand,
+    .gateway, .admin, .adminToken, .auditFile, .auditSyslog, .auditWebhook, .otlp, .gate, .tls, .geo, .brand,
     .connectionLimits, .addressLimits,
     .flowLimits,
     .program,

@@ -104,7 +104,7 @@ final class AttackEnvironment {
     let (host, first) = (place / networks, place % networks)
     let network = first + networks * (host >> 8)
     let bytes = [10 &+ UInt8(network >> 16 & 255), UInt8(network >> 8 & 255), UInt8(network & 255), UInt8(host & 255)]
-    return gateway.client(ClientAddress(bytes: bytes) ?? .unspecified)
+    return gateway.client(ClientAddress(bytes: bytes) ?? .unspecified).ofSimulation
   }
 
   /// Creates the accounts of users `0..<count`, and of those who are not attacked. Users who keep their device have
@@ -151,7 +151,7 @@ final class AttackEnvironment {
 
   private func signsIn(_ user: inout LegitimateUser) async throws -> Bool {
     let client = try await people.client(
-      gateway.client(user.home, device: user.device), of: user.person, heldBy: "owner")
+      gateway.client(user.home, device: user.device).ofSimulation, of: user.person, heldBy: "owner")
     guard case .success(let flow) = await gateway.create(target.ownersFlow, by: client),
       case .success = await gateway.begin(
         flow.id, providers: target.senders(in: target.ownersFlow), fields: target.fields(user.person), by: client)
@@ -244,6 +244,16 @@ final class AttackEnvironment {
       }
     }
     return nil
+  }
+}
+
+extension ClientContext {
+  /// The client at the place of all clients of a simulation. Attackers choose the country and network of the users whom
+  /// they want to lock out, so that their flood fills the same limits.
+  var ofSimulation: ClientContext {
+    var client = self
+    client.place = ClientPlace(country: "US", asn: 64_500)
+    return client
   }
 }
 

@@ -88,7 +88,8 @@ struct NewRegistrations: Sendable {
   mutating func registers(on gateway: VirtualGateway) async {
     registrations += 1
     let client = gateway.client(
-      ClientAddress(bytes: [198, 51, UInt8(registrations >> 8 & 255), UInt8(registrations & 255)]) ?? .unspecified)
+      ClientAddress(bytes: [198, 51, UInt8(registrations >> 8 & 255), UInt8(registrations & 255)]) ?? .unspecified
+    ).ofSimulation
     if await registration.register(500_000_000 + registrations, on: gateway, by: client) != nil { refused += 1 }
   }
 }

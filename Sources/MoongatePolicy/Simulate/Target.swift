@@ -178,10 +178,11 @@ struct SimulatedAccounts {
       (token, session) = (made, try await gateway.store.session(made))
     }
     sessions[key] = token
-    return ClientContext(
+    var own = ClientContext(
       decision: client.decision, address: client.address, userAgent: client.userAgent, browser: client.browser,
-      session: session,
-      device: client.device)
+      session: session, device: client.device)
+    own.place = client.place
+    return own
   }
 
   /// A completed flow has replaced the token of its session.

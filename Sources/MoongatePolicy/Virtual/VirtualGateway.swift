@@ -137,9 +137,7 @@ package struct VirtualGateway: Sendable {
     let verdict = route.verdict(session, entitlements(of: session, in: generation), at: now) {
       function, session, entitlements in
       let facts = session.facts(
-        of: request, by: ClientFacts(address: client.address, userAgent: client.userAgent, isNewDevice: false),
-        entitlements, at: now,
-        clockIsSuspect: clock.isSuspect)
+        of: request, by: client.facts(in: generation), entitlements, at: now, clockIsSuspect: clock.isSuspect)
       do throws(PolicyFault) {
         return try generations.withEvaluator(of: generation) { evaluator throws(PolicyFault) in
           evaluator.verdict(of: function, given: facts)
@@ -160,8 +158,8 @@ package struct VirtualGateway: Sendable {
     guard let token, let session = try await SessionDirectory(store: store, clock: clock).find(token) else {
       return .failure(Refusal(.unauthenticated, decision: client.decision))
     }
-    let facts = ClientFacts(address: client.address, userAgent: client.userAgent, isNewDevice: false)
-    let call = AppCall(generation: generations.current, client: facts, decision: client.decision)
+    let generation = generations.current
+    let call = AppCall(generation: generation, client: client.facts(in: generation), decision: client.decision)
     switch apps.verdict(app, session, call) {
     case .needsFactors:
       return .failure(
@@ -307,4 +305,12 @@ package final class Mailbox: DeliveryService, Messenger {
 
   /// The last message to this phone number or email address.
   package func latest(to: String) -> Message? { state.withLock { $0.latest[to] } }
+}
+
+extension ClientContext {
+  /// The client of a request to a service or an app.
+  fileprivate func facts(in generation: any PolicyGeneration) -> ClientFacts {
+    ClientFacts(
+      address: address, userAgent: userAgent, isNewDevice: false, place: place ?? generation.gateway.place(of: address))
+  }
 }

@@ -34,21 +34,32 @@ struct AccessDecision {
   let shadow: ShadowView
   /// Whether the route's requirements were checked. A request that needs only a live session is not checked further.
   let requirementsRan: Bool
-  /// The entitlements of a session that could not be computed, if the route is open and the request continues as
-  /// anonymous.
-  let ignored: SessionEntitlements?
-  /// Why they could not be computed.
-  var ignoredFault: PolicyFault? { if case .failure(let fault)? = ignored?.outcome { fault } else { nil } }
+  /// Why a policy failed for the session, if the route is open and the request continues as anonymous. It is logged.
+  let ignored: IgnoredFault?
 
   init(
     _ outcome: Outcome, route: RoutePlan? = nil, shadow: ShadowView = .hidden, requirementsRan: Bool = false,
-    ignored: SessionEntitlements? = nil
+    ignored: IgnoredFault? = nil
   ) {
     self.outcome = outcome
     self.route = route
     self.shadow = shadow
     self.requirementsRan = requirementsRan
     self.ignored = ignored
+  }
+}
+
+/// A policy error that refuses no request.
+///
+/// An object, so that decisions, of which few have one, stay small.
+final class IgnoredFault {
+  let fault: PolicyFault
+  /// The rule that failed.
+  let rule: String
+
+  init(_ fault: PolicyFault, rule: String) {
+    self.fault = fault
+    self.rule = rule
   }
 }
 
@@ -61,6 +72,8 @@ struct AccessGrant {
   let entitlements: Entitlements
   /// Whether the session token was sent as a cookie, possibly in addition to Bearer.
   let isCookie: Bool
+  /// Whether the request is admitted because of the client's network, and has no session.
+  var isByNetwork = false
   /// Whether an access token was sent by Basic authentication.
   let isBasic: Bool
   /// Whether the request contains a cookie of the gateway, which is not forwarded.

@@ -19,6 +19,9 @@ struct AccessRequest {
   let origin: RequestOrigin
   /// Whether this is a forward-auth request, which needs absolute URLs in both directions.
   let isForwarded: Bool
+  /// Whether the request was counted by its account or token before, because it is decided once more with the token for
+  /// its service.
+  var isRateCounted = false
 
   /// A request that is to be proxied.
   init(_ head: RequestHead, normalPath: RequestPath, origin: RequestOrigin) {

@@ -6,8 +6,8 @@ extension Authorizer {
   /// Lets the session cookie of a frame count, if the route may be shown in frames, and no page of another site sent
   /// the request. Otherwise the request continues as if the browser had not sent the cookie, as with `SameSite=Lax`.
   ///
-  /// Attack: a site that may show one service in a frame shows another one, which nothing else protects from that, or
-  /// sends requests to it. The cookie has no meaning on routes without `frames`.
+  /// Attack: a site that may show one service in a frame shows another one, which no rule protects from being framed,
+  /// or sends requests to it. The cookie has no meaning on routes without `frames`.
   /// - Returns: the refusal of a request that does more than read.
   func useFramedCookie(
     _ credentials: inout Credentials, of request: AccessRequest, on route: RoutePlan

@@ -23,7 +23,8 @@ extension Authorizer {
     let verdict = route.rule.verdict(session, requester.entitlements, at: time.now) {
       function, session, entitlements in
       let client = ClientFacts(
-        address: request.origin.address, userAgent: request.head.userAgent, isNewDevice: false)
+        address: request.origin.address, userAgent: request.head.userAgent, isNewDevice: false,
+        place: plan.settings.place(of: request.origin.address))
       let known = requester.session?.facts(entitlements, in: plan, at: time.now)
       let facts = (known ?? session.sessionFacts(at: time.now, entitlements)).facts(
         of: request.facts, by: client, at: time.now, clockIsSuspect: clock.isSuspect)

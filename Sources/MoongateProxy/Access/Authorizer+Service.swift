@@ -16,7 +16,9 @@ extension Authorizer {
       let address = request.origin.address
       let key = BearerKey(app, version: plan.version, from: address)
       guard let line = session.bearers.line(key, at: time.now) else {
-        let client = ClientFacts(address: address, userAgent: request.head.userAgent, isNewDevice: false)
+        let client = ClientFacts(
+          address: address, userAgent: request.head.userAgent, isNewDevice: false,
+          place: plan.settings.place(of: address))
         return .needsLookup(
           .bearer(session, BearerQuestion(app: app, key: key, client: client, route: grant.route.rule)))
       }

@@ -5,21 +5,23 @@ import NIOCore
 /// Decides whether a request may pass. The proxy and forward-auth both use it, so that they cannot decide differently.
 ///
 /// One object serves one event loop and one generation. It sends nothing and uses no sockets: it reads the request,
-/// the caches of the event loop and the policies. It changes only cache counters, the arrivals in
-/// `RedirectLoopDetector`, and the pause of a `decide` that exceeds its budget for a requester.
+/// the caches of the event loop and the policies. It changes only cache counters, the counters of `RouteRates`, the
+/// arrivals in `RedirectLoopDetector`, and the pause of a `decide` that exceeds its budget for a requester.
 ///
 /// The checks, in order:
 ///
 /// 1. A route matches host, path and method, whichever way the service reads the path.
-/// 2. The request does not install a service worker over the sign-in pages.
-/// 3. The credentials are unambiguous. The session cookie of a frame counts only on a route with `frames`, and for
+/// 2. The request is within the rate of the route. A rate per account or token is checked after the lookup (5).
+/// 3. The request does not install a service worker over the sign-in pages.
+/// 4. The credentials are unambiguous. The session cookie of a frame counts only on a route with `frames`, and for
 ///    requests of the service's own pages.
-/// 4. The access token or session is valid on this route and host. A credential that the caches do not know gives
+/// 5. The access token or session is valid on this route and host. A credential that the caches do not know gives
 ///    `needsLookup`.
-/// 5. The route admits the session: its groups, `require`, then `decide`.
-/// 6. No page of another site uses a token that the browser remembers.
-/// 7. A redirect to sign-in would not continue a redirect loop.
-/// 8. The token that the service expects (`bearer`) is known. Otherwise the result is `needsLookup` once more.
+/// 6. The route admits the session: its groups, `require`, then `decide`. A route that is open to the client's network
+///    admits a session that it would refuse as an anonymous request.
+/// 7. No page of another site uses a token that the browser remembers, or the client's network.
+/// 8. A redirect to sign-in would not continue a redirect loop.
+/// 9. The token that the service expects (`bearer`) is known. Otherwise the result is `needsLookup` once more.
 final class Authorizer {
   let plan: GenerationPlan
   let sessions: SessionCache
@@ -55,6 +57,10 @@ final class Authorizer {
       let reason = "the proxy asks about /auth/handoff: it must send /auth/ of this host to the gateway"
       return AccessDecision(.refuse(RequestRefusal(.denied, reason: reason)))
     case .route(let route):
+      // A request whose credential has been looked up was counted before.
+      if found == nil, let refusal = rateRefusal(ofAny: request, on: route, time) {
+        return AccessDecision(.refuse(refusal), route: route)
+      }
       if let refusal = workerRefusal(of: request, on: route) {
         return AccessDecision(.refuse(refusal), route: route)
       }
@@ -67,6 +73,9 @@ final class Authorizer {
         return AccessDecision(.refuse(RequestRefusal(.badRequest, reason: "more than one token")), route: route)
       }
       let finding = find(credentials, of: request, on: route, time, found)
+      if let refusal = rateRefusal(of: finding, request, on: route, time) {
+        return AccessDecision(.refuse(refusal), route: route)
+      }
       return decide(request, credentials, finding, on: route, time)
     }
   }
@@ -86,12 +95,24 @@ final class Authorizer {
       sentence: "A service worker of this script would control the sign-in pages.")
   }
 
-  /// Whether a page of another site sent a request that is not only read.
+  /// Why a request of a page of another site that does not only read is refused: its browser would add a right to it
+  /// that is not the page's.
   ///
   /// Attack: a user has typed an access token into the browser's dialog for Basic authentication. The browser then adds
   /// it to the forms of other sites, because `SameSite` does not apply to it. Programs send no Origin.
-  private func isOfAnotherSite(_ request: AccessRequest) -> Bool {
-    request.head.count(of: .origin) > 0 && !request.isSafe && !request.hasRightOrigin(plan)
+  private func otherSiteRefusal(
+    of request: AccessRequest, _ session: CachedSession?, isBasic: Bool, isByNetwork: Bool
+  ) -> RequestRefusal? {
+    guard isByNetwork || isBasic && session != nil, !request.isSafe || request.mayOpenTunnel else { return nil }
+    if isByNetwork {
+      guard request.isOfForeignPage(plan) else { return nil }
+      return RequestRefusal(
+        .originRefused, reason: "a page of another site, and only the client's network admits the request")
+    }
+    guard request.head.count(of: .origin) > 0, !request.hasRightOrigin(plan) else { return nil }
+    return RequestRefusal(
+      .originRefused, reason: "a page of another site uses a token that the browser remembers",
+      account: session?.snapshot.account.id)
   }
 
   private enum Match {
@@ -129,6 +150,7 @@ final class Authorizer {
     var tokenAddress: ClientAddress?
     var storeIsSilent = false
     var mayHoldSession = false
+    let isOpen = request.needsNoSession(on: route, plan)
     switch finding {
     case .anonymous: break
     case .session(let found):
@@ -140,7 +162,7 @@ final class Authorizer {
       return AccessDecision(.refuse(refusal), route: route)
     case .needsLookup(let lookup): return AccessDecision(.needsLookup(lookup), route: route)
     case .storeIsSilent:
-      guard route.rule.isOpen else {
+      guard isOpen else {
         return AccessDecision(
           .refuse(RequestRefusal(.storeUnavailable, reason: "the store does not answer")), route: route)
       }
@@ -151,41 +173,59 @@ final class Authorizer {
     let isKnown = !storeIsSilent && (route.rule.tokens != nil || !(credentials.program?.isToken ?? false))
     let shadow: AccessDecision.ShadowView =
       !isKnown ? .hidden : session.map { .session($0) } ?? .anonymous
-    let (entitlements, ignored) = entitlements(of: &session, on: route, time)
-    let isAdmitted = route.admits(isSignedIn: session != nil, entitlements)
+    var (entitlements, ignored) = entitlements(of: &session, isOpen: isOpen, time)
+    let isAdmitted = route.admits(isSignedIn: session != nil, entitlements) || isOpen && session == nil
     var refusal: AccessDecision.Outcome?
     if !isAdmitted {
       let requester = Requester(session: session, entitlements: entitlements)
       refusal = judge(request, credentials, requester, on: route, time)
+      if isOpen, let refused = refusal, session?.snapshot.token == nil {
+        ignored = Self.ignored(by: refused)
+        (session, refusal, entitlements) = (nil, nil, .success(.none))
+      }
     }
-    if refusal == nil, credentials.isBasic, session != nil, isOfAnotherSite(request) {
-      refusal = .refuse(
-        RequestRefusal(
-          .originRefused, reason: "a page of another site uses a token that the browser remembers",
-          account: session?.snapshot.account.id))
+    let isByNetwork = isOpen && session == nil && !route.rule.isOpen
+    if refusal == nil {
+      refusal = otherSiteRefusal(of: request, session, isBasic: credentials.isBasic, isByNetwork: isByNetwork)
+        .map { .refuse($0) }
     }
     let outcome =
       refusal
       ?? pass(
         AccessGrant(
           route: route, session: session, entitlements: (try? entitlements.get()) ?? .none,
-          isCookie: credentials.isCookie, isBasic: credentials.isBasic, hasOurCookies: credentials.hasOurCookies,
+          isCookie: credentials.isCookie, isByNetwork: isByNetwork, isBasic: credentials.isBasic,
+          hasOurCookies: credentials.hasOurCookies,
           dropsAuthorization: Self.dropsAuthorization(credentials, mayHoldSession: mayHoldSession),
           tokenAddress: tokenAddress), request, time)
     return AccessDecision(outcome, route: route, shadow: shadow, requirementsRan: !isAdmitted, ignored: ignored)
   }
 
   /// The groups and claims of a session.
-  /// - Parameter session: set to nil if they cannot be computed and the route is open.
+  /// - Parameters:
+  ///   - session: set to nil if they cannot be computed and the route is open.
+  ///   - isOpen: whether the route needs no session for the request.
   private func entitlements(
-    of session: inout CachedSession?, on route: RoutePlan, _ time: AccessTime
-  ) -> (Result<Entitlements, PolicyFault>, ignored: SessionEntitlements?) {
+    of session: inout CachedSession?, isOpen: Bool, _ time: AccessTime
+  ) -> (Result<Entitlements, PolicyFault>, ignored: IgnoredFault?) {
     guard let found = session?.entitlements(in: plan, at: time.monotonic) else { return (.success(.none), nil) }
-    guard case .failure = found.outcome, route.rule.isOpen else { return (found.outcome, nil) }
+    // An access token is refused instead: a program must not act as nobody without noticing.
+    guard case .failure(let fault) = found.outcome, isOpen, session?.snapshot.token == nil else {
+      return (found.outcome, nil)
+    }
     // Attack: an open page gets a user's name without the group that bars the user. It gets an anonymous request
     // instead, as when the store is unavailable.
     session = nil
-    return (.success(.none), found)
+    return (.success(.none), IgnoredFault(fault, rule: "accounts"))
+  }
+
+  /// The policy error in a refusal that does not apply, because the request continues as anonymous.
+  ///
+  /// Attack: a user who is barred from the route comes from a network that it is open to. The service must not receive
+  /// the user's identity, as if the route's rules admitted the user.
+  private static func ignored(by refused: AccessDecision.Outcome) -> IgnoredFault? {
+    guard case .refuse(let refusal) = refused, let fault = refusal.fault else { return nil }
+    return IgnoredFault(fault, rule: refusal.detail["rule"] ?? "routes")
   }
 
   /// Whether Authorization must not be forwarded: it contains a session token, or may contain one while the store is

@@ -19,6 +19,8 @@ struct RequestRefusal {
   /// The account for the record, if it is known.
   var account: String?
   var retryAfter: Duration?
+  /// The rate that the request exceeds.
+  var excess: RateExcess?
   /// Why the policy failed. It is logged.
   var fault: PolicyFault?
   /// Why no upstream responded. It is counted and logged.

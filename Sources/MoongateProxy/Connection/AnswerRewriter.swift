@@ -14,6 +14,8 @@ struct AnswerRewriter {
   var isUpgrade = false
   /// Whether `Service-Worker-Allowed` is removed.
   var keepsWorkerScope = false
+  /// Whether the client gets the response's trailers, and `Trailer`, which lists them.
+  var passesTrailers = false
   /// What the route changes; nil for nothing.
   var changes: AnswerChanges?
 
@@ -61,7 +63,8 @@ struct AnswerRewriter {
   /// - Parameter ended: the names of fields that `Connection` lists, which are not forwarded.
   private func isDropped(_ field: HeadField, _ ended: [Range<Int>], _ bytes: Span<UInt8>) -> Bool {
     switch field.kind {
-    case .connection, .upgrade, .hopByHop, .transferEncoding, .contentLength: true
+    case .connection, .upgrade, .te, .hopByHop, .transferEncoding, .contentLength: true
+    case .trailer where !passesTrailers: true
     // Attack: an upstream, or an author of pages on it, sets the gateway's cookie and signs users in as another user.
     case .setCookie:
       GatewayCookieBytes.isSet(bytes, field.value)

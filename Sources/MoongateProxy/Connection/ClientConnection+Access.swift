@@ -17,8 +17,8 @@ extension ClientConnection {
     case .anonymous: copyToShadow(request, nil)
     case .session(let session): copyToShadow(request, session)
     }
-    if let fault = decision.ignoredFault {
-      loop.shared.dependencies.policyFaults.report(fault, rule: "accounts", decision: nil)
+    if let ignored = decision.ignored {
+      loop.shared.dependencies.policyFaults.report(ignored.fault, rule: ignored.rule, decision: nil)
     }
   }
 
@@ -44,7 +44,9 @@ extension ClientConnection {
     case .session(let key): loop.sessions.ask(key, by: loop.lookup(of: key), resume)
     case .token(let key, let secret, let address):
       loop.tokens.cache.ask(key, by: loop.tokens.lookup(of: secret, from: address), resume)
-    case .bearer(let session, let question): loop.bearers.ask(question, for: session, resume)
+    case .bearer(let session, let question):
+      state.exchange.isRateCounted = true
+      loop.bearers.ask(question, for: session, resume)
     }
   }
 

@@ -35,8 +35,9 @@ extension ClientConnection {
     if ByteClass.equalCase(bytes, original.method, "CONNECT") || ByteClass.equalCase(bytes, original.method, "TRACE") {
       return refuse(original, in: head, .denied, reason: "CONNECT and TRACE are never passed on")
     }
-    let request = AccessRequest(
+    var request = AccessRequest(
       original, in: head, normalPath: path, client: state.exchange.client ?? peer)
+    request.isRateCounted = state.exchange.isRateCounted
     answerForwardAuth(original, by: authorizer, request, dialect, found)
   }
 
@@ -70,6 +71,12 @@ extension ClientConnection {
     _ context: (plan: GenerationPlan, now: Timestamp)
   ) {
     let (plan, now) = context
+    // Attack: a proxy that passes everything on, such as a terminator of TLS, passes on a client's own question as
+    // well. The answer would tell each user, and each script of a page, the password of a service.
+    guard grant.authorization.isEmpty || plan.settings.answersCredentials else {
+      let reason = "the route states Authorization, and gateway.lua has no forward_auth_credentials = true"
+      return refuse(original, in: request.head, .denied, reason: reason)
+    }
     let authorization = dialect.authorization(
       request.head, isDropped: grant.dropsAuthorization, own: grant.authorization)
     guard let session = grant.session else { return answer(plan.anonymousForwardAnswer, and: authorization) }

@@ -41,7 +41,7 @@ extension ClientConnection {
     for field in head.fields {
       switch field.kind {
       // Fields of the connection are handled here.
-      case .host, .connection, .upgrade, .hopByHop, .transferEncoding, .expect: continue
+      case .host, .connection, .upgrade, .te, .trailer, .hopByHop, .transferEncoding, .expect: continue
       default: break
       }
       // The gateway's own trace context replaces the client's.

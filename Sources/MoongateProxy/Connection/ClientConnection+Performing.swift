@@ -15,7 +15,11 @@ extension ClientConnection {
       process()
     case .forward(let data, let upstream): forward(data, to: upstream)
     case .endBody(let upstream):
-      if state.exchange.isChunked { upstream.write(ByteBuffer(staticString: "0\r\n\r\n")) }
+      if upstream.carriesFrames {
+        upstream.endBody(trailers: trailersForService)
+      } else if state.exchange.isChunked {
+        upstream.write(ByteBuffer.lastChunk(nil))
+      }
     case .sendContinue:
       wire?.send(ByteBuffer(staticString: "HTTP/1.1 100 Continue\r\n\r\n"))
       wire?.flush()
@@ -82,7 +86,11 @@ extension ClientConnection {
   }
 
   func forward(_ data: ByteBuffer, to upstream: UpstreamConnection) {
-    if state.exchange.isChunked { Self.writeChunk(data) { upstream.write($0) } } else { upstream.write(data) }
+    if state.exchange.isChunked, !upstream.carriesFrames {
+      Self.writeChunk(data) { upstream.write($0) }
+    } else {
+      upstream.write(data)
+    }
   }
 
   private func finish() {

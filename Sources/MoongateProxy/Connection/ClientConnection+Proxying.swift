@@ -16,14 +16,15 @@ extension ClientConnection {
     let target = service.target
     state.triesTarget(at: now)
     if !service.needsFreshConnection,
-      let idle = target.takeIdle(canRepeat: state.exchange.isRepeatable, now: now)
+      let idle = target.takeIdle(
+        canRepeat: state.exchange.isRepeatable, forUpgrade: state.exchange.wantsUpgrade, now: now)
     {
       service.isReused = true
       return send(service, on: idle, at: now)
     }
     service.isReused = false
     let asked = state.serial
-    target.connect(timeout: service.route.timeout) { result in
+    target.connect(timeout: service.route.timeout, forUpgrade: state.exchange.wantsUpgrade) { result in
       guard self.state.serial == asked, case .exchanging(let service) = self.state.phase else {
         if case .success(let connection) = result { connection.end(reusable: true) }
         return
@@ -43,18 +44,20 @@ extension ClientConnection {
 
   private func send(_ service: ServiceExchange, on connection: UpstreamConnection, at now: NIODeadline) {
     state.connected(service, to: connection, at: now)
-    connection.begin(for: self, toHead: state.exchange.isHead, wantsUpgrade: state.exchange.wantsUpgrade)
+    connection.begin(
+      for: self, toHead: state.exchange.isHead, wantsUpgrade: state.exchange.wantsUpgrade,
+      hasBody: state.exchange.hasBody)
     connection.write(service.head(for: connection.target))
-    // Only a request that is sent again has a body that has arrived.
-    if state.exchange.hasBody, state.exchange.requestIsDone { sendBodyAgain(of: service, on: connection) }
+    if state.exchange.hasBody { sendBodyAgain(of: service, on: connection) }
     // Otherwise `process` or the end of the read does.
     if !isProcessing { connection.flush() }
     resumeReading()
   }
 
+  /// Sends what earlier attempts have sent of the body. At the first one, nothing of it has arrived.
   private func sendBodyAgain(of service: ServiceExchange, on connection: UpstreamConnection) {
     if let body = service.sentBody, body.readableBytes > 0 { forward(body, to: connection) }
-    perform(.endBody(of: connection))
+    if state.exchange.requestIsDone { perform(.endBody(of: connection)) }
   }
 
   /// The upstream accepts no more bytes, or accepts them again.
@@ -81,11 +84,13 @@ extension ClientConnection {
     case .silent: refuse(route, .timeout)
     case .unreadable(let reason): refuse(route, .unreadable, reason: reason)
     case .closed(let fault):
-      let isUsual = state.exchange.isRepeatable
+      let isUsual = state.exchange.isRepeatable || connection.isUnhandled && service.sentBody != nil
       let isCovered =
         (route.rule.retry?.onConnect ?? false) && service.canSendAgain(requestIsDone: state.exchange.requestIsDone)
       guard isUsual || isCovered else { return refuse(route, .closed, reason: fault) }
-      guard service.isReused else { return goOn(service, after: .closed, reason: fault, isUsual: isUsual) }
+      guard service.isReused || connection.isUnhandled && service.takeRepeat() else {
+        return goOn(service, after: .closed, reason: fault, isUsual: isUsual)
+      }
       // The upstream may have closed the connection before the request arrived. Retry on a new connection.
       service.needsFreshConnection = true
       attempt(at: loop.now)

@@ -42,6 +42,10 @@ extension ClientConnection {
     }
     if let marks = state.exchange.marks { fields += marks.fields(isOptions: false) }
     if let seconds = problem.retryAfterSeconds { fields.append(("Retry-After", String(seconds))) }
+    if let excess = refusal.excess {
+      fields += excess.fields
+      loop.metrics.countRateLimited(state.exchange.metricsIndex)
+    }
     if code == .methodNotAllowed { fields.append(Self.allowedMethods) }
     if let page = refusalPage(problem, to: refusal.visitor) {
       answer(code.status, fields + page.fields, Array(page.html.utf8), unread: unread)

@@ -55,7 +55,8 @@ extension ClientConnection {
     } catch {
       return refuse(error, head)
     }
-    let request = AccessRequest(head, normalPath: path, origin: origin)
+    var request = AccessRequest(head, normalPath: path, origin: origin)
+    request.isRateCounted = state.exchange.isRateCounted
     let time = loop.accessTime()
     let decision = authorizer.authorize(request, at: time, found: found)
     record(decision, of: request)
@@ -103,6 +104,7 @@ extension ClientConnection {
     }
     // Attack: a page of another site opens a WebSocket, and the browser adds the session cookie (threat-model.md T26).
     // The same applies to a token that the user typed into the browser's password dialog. Programs send no Origin.
+    if grant.isByNetwork { return request.isOfForeignPage(plan) ? RequestRefusal(.originRefused) : nil }
     let isAddedByBrowser = grant.isCookie || grant.isBasic && head.count(of: .origin) > 0
     if isAddedByBrowser, grant.session != nil, !request.hasRightOrigin(plan) { return RequestRefusal(.originRefused) }
     return nil
@@ -131,6 +133,7 @@ extension ClientConnection {
       }
     }
     let moment = loop.now
+    if grant.route.usesHTTP2 { state.exchange.isCall = request.head.isCall }
     let identity = grant.session?.entitlements(in: plan, at: moment).lines(grant.route.identity) ?? []
     let rewriter = RequestRewriter(
       route: grant.route, host: host, cut: cut, origin: origin, dropsAuthorization: grant.dropsAuthorization,

@@ -34,7 +34,8 @@ extension ClientConnection {
     if case .length(let length) = head.framing { room = min(length, Self.maxCopied) }
     let rewriter = AnswerRewriter(
       date: loop.dateLine(at: now), framing: state.exchange.framing, keepsAlive: !state.exchange.closesAfter,
-      minorVersion: state.exchange.minorVersion, keepsWorkerScope: keepsWorkerScope, changes: changes)
+      minorVersion: state.exchange.minorVersion, keepsWorkerScope: keepsWorkerScope, passesTrailers: passesTrailers,
+      changes: changes)
     state.exchange.pending = rewriter.write(head, room: room)
   }
 
@@ -70,7 +71,7 @@ extension ClientConnection {
 
   func answerEnded(by connection: UpstreamConnection) {
     guard connection === upstream else { return }
-    if case .chunked = state.exchange.framing { appendAnswer(ByteBuffer(staticString: "0\r\n\r\n")) }
+    if case .chunked = state.exchange.framing { appendAnswer(ByteBuffer.lastChunk(state.exchange.trailers)) }
     writePending()
     let action = state.answerEnded()
     connection.end(reusable: state.exchange.requestIsDone)
@@ -105,10 +106,12 @@ extension ClientConnection {
     return head
   }
 
-  /// Whether the media type is `text/event-stream`, in any case and with any parameters (RFC 9110 section 8.3.1).
+  /// Whether the media type is `text/event-stream`, in any case and with any parameters (RFC 9110 section 8.3.1), or
+  /// one of gRPC: both may be silent for any time.
   private func isEventStream(_ head: ResponseHead) -> Bool {
     let bytes = head.bytes.readableBytesUInt8Span
     return head.fields.contains { field in
+      if field.isCallType(bytes) { return true }
       guard field.kind == .other, field.nameLength == 12, ByteClass.equal(bytes, field.name, "content-type") else {
         return false
       }

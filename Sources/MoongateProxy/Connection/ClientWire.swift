@@ -12,6 +12,9 @@ protocol ClientWire: AnyObject {
   /// Writes bytes, which are sent with the next flush.
   func send(_ bytes: ByteBuffer, promise: EventLoopPromise<Void>?)
   func flush()
+  /// Puts trailers behind the body of declared length whose last bytes are written next. With HTTP/1.1, there are none.
+  /// - Parameter lines: complete lines.
+  func trail(_ lines: ByteBuffer)
   /// Resumes reading after it was held.
   func read()
   /// Closes both directions.
@@ -37,6 +40,8 @@ extension ChannelHandlerContext: ClientWire {
   var isWritable: Bool { channel.isWritable }
 
   func send(_ bytes: ByteBuffer, promise: EventLoopPromise<Void>?) { write(NIOAny(bytes), promise: promise) }
+
+  func trail(_ lines: ByteBuffer) {}
 
   func end() { close(promise: nil) }
 

@@ -63,7 +63,9 @@ extension ConnectionState {
     let silence = now - lastActivity
     if isTooSlow(now, route, upstream) { return refuseBody(.timeout, of: service, upstream) }
     let waitsForClient = !exchange.requestIsDone && upstream.isWritable && !exchange.answerHasBegun || !takesAnswer
-    if waitsForClient { return silence >= Self.idleTime ? refuseBody(.timeout, of: service, upstream) : .wait }
+    // The client of a call may send its messages at any time, and the service may wait for them.
+    let limit = exchange.isCall && takesAnswer ? max(Self.idleTime, route.timeout) : Self.idleTime
+    if waitsForClient { return silence >= limit ? refuseBody(.timeout, of: service, upstream) : .wait }
     guard silence >= route.timeout else { return .wait }
     // An event stream is silent while nothing happens. Keep-alive detects a client or an upstream that has vanished.
     // Attack: a client closes its side to leave the stream open forever.
@@ -80,9 +82,11 @@ extension ConnectionState {
   /// Whether fewer bytes of the body arrived in the current window than the route requires (`BodyRate`).
   ///
   /// Only time in which the gateway waits for the client counts, not time in which the upstream accepts no bytes. The
-  /// first window of a client that waits for a 100 ends after the upstream's timeout at the earliest.
+  /// first window of a client that waits for a 100 ends after the upstream's timeout at the earliest. A call of gRPC
+  /// has no usual rate.
   private mutating func isTooSlow(_ now: NIODeadline, _ route: RoutePlan, _ upstream: UpstreamConnection) -> Bool {
-    guard let rate = route.bodyRate, !exchange.requestIsDone else { return false }
+    guard let rate = route.bodyRate, !exchange.requestIsDone, !exchange.isCall || route.rule.bodyRate != .standard
+    else { return false }
     guard upstream.isWritable else {
       exchange.bodyWindow.began = now
       return false

@@ -175,6 +175,7 @@ struct ConnectionState {
     exchange.isEventStream = false
     exchange.framing = .none
     exchange.answerBytes = 0
+    exchange.trailers = nil
     service?.boundSession = nil
     return true
   }

@@ -35,6 +35,16 @@ struct Exchange {
   /// Whether the service answers with an event stream, which may be silent for any time.
   var isEventStream = false
 
+  /// Whether the request is a call of gRPC to an upstream of HTTP/2. Its body may be silent for long.
+  var isCall = false
+  /// Whether the client accepts trailers.
+  var acceptsTrailers = false
+  /// The trailers of the service's response.
+  var trailers: ByteBuffer?
+
+  /// Whether the request has counted for the `rate` of its route by its account or token.
+  var isRateCounted = false
+
   /// Whether the route accepts access tokens. A 401 then contains a challenge.
   var takesTokens = false
   /// How a refusal is shown to browsers; nil for the usual page.
@@ -75,6 +85,7 @@ struct Exchange {
     minorVersion = head.minorVersion
     keepsAlive = head.keepsAlive
     expectsContinue = head.expectsContinue
+    acceptsTrailers = head.acceptsTrailers
     wantsUpgrade = head.wantsUpgrade
     hasBody = head.framing != .none && head.framing != .length(0)
     isChunked = head.framing == .chunked

@@ -41,7 +41,12 @@ struct RequestRewriter {
     out.writeStaticString("\r\n")
     copyFields(head, bytes, to: &out)
     out.writeLength(head.framing)
-    if passesUpgrade { out.writeUpgrade(head.fields, of: bytes) }
+    if passesUpgrade {
+      out.writeUpgrade(head.fields, of: bytes)
+    } else if head.acceptsTrailers, route.usesHTTP2 {
+      // Servers of gRPC demand it. HTTP/2 has no `Connection`, which an upstream of HTTP/1.1 beside it needs.
+      out.writeStaticString("TE: trailers\r\nConnection: TE\r\n")
+    }
     out.writeBytes(identity)
     trace?.write(to: &out)
     out.writeStaticString("X-Forwarded-For: ")

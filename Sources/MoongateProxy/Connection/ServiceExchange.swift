@@ -30,12 +30,16 @@ final class ServiceExchange {
   private static let maxKeptBody = 64 * 1024
 
   private var attempts = UpstreamAttempts()
-  /// The body as far as it was sent, in case that `retry` sends it again; nil if the request cannot be sent again.
+  /// Whether the method allows `retry`.
+  private var isIdempotent = false
+  /// The body as far as it was sent, in case that it is sent again; nil if it is not kept, or not all of it.
   private(set) var sentBody: ByteBuffer?
   /// Why no target that was tried has answered: a timeout, or the last failure.
   private(set) var failure: (cause: UpstreamFailureCause, reason: String?) = (.unreachable, nil)
   /// Whether the connection that is used, or was used last, had been used before.
   var isReused = false
+  /// How often the same upstream may still get a request that it has not handled.
+  private var repeatsLeft = 3
   /// Whether the next attempt must not use an idle connection.
   var needsFreshConnection = false
 
@@ -51,11 +55,13 @@ final class ServiceExchange {
     self.head = head
     self.client = client
     self.keepsWorkerScope = keepsWorkerScope
+    // Upstreams of HTTP/2 say which requests they have not handled.
+    if route.usesHTTP2 { sentBody = ByteBuffer() }
   }
 
   /// Chooses the targets and attempts of the request, if the route has several.
   func chooseAttempts(for head: RequestHead, from address: ClientAddress, at now: NIODeadline) {
-    let isIdempotent = route.rule.retry != nil && head.isIdempotent
+    isIdempotent = route.rule.retry != nil && head.isIdempotent
     attempts = route.attempts(
       isIdempotent: isIdempotent, for: session.map { .account($0.snapshot.account.id) } ?? .address(address), at: now)
     if isIdempotent { sentBody = ByteBuffer() }
@@ -87,7 +93,14 @@ final class ServiceExchange {
 
   /// Whether the method allows `retry`, and the gateway has each byte that was sent, and the rest.
   func canSendAgain(requestIsDone: Bool) -> Bool {
-    sentBody.map { requestIsDone || $0.readableBytes == 0 } ?? false
+    isIdempotent && sentBody.map { requestIsDone || $0.readableBytes == 0 } ?? false
+  }
+
+  /// Takes one of a few attempts at the same upstream, which has not handled the request.
+  /// - Returns: false if none is left.
+  func takeRepeat() -> Bool {
+    repeatsLeft -= 1
+    return repeatsLeft >= 0
   }
 
   /// Keeps a part of the body that is sent.

@@ -1,6 +1,6 @@
 import NIOCore
 
-/// Reads the body of a message from the bytes after its head. Trailers are checked and dropped.
+/// Reads the body of a message from the bytes after its head. Trailers are checked and kept.
 package struct BodyDecoder: Sendable {
   /// The next part of the body.
   package enum Part: Sendable, Equatable {
@@ -16,7 +16,7 @@ package struct BodyDecoder: Sendable {
     case chunkSize
     case chunkData(Int)
     case chunkEnd
-    /// The trailers, with their length so far.
+    /// The trailers, with their length so far, and what each costs.
     case trailers(Int)
     case untilClose
     case end
@@ -24,9 +24,13 @@ package struct BodyDecoder: Sendable {
 
   /// The maximum length of a chunk's size line with its extensions. Attack: long extensions that only cost work.
   private static let lineLimit = 1024
+  /// How many bytes a trailer counts beyond its line. Attack: thousands of tiny trailers, which cost work on every way.
+  private static let trailerCost = 32
 
   private var state: State
   private let isResponse: Bool
+  /// The lines of the trailers that have been read; nil if there are none.
+  package private(set) var trailers: ByteBuffer?
 
   /// - Parameter isResponse: whether the message is a response. The size of its chunks may be followed by spaces and
   ///   tabs, as some services send them: the chunks are written anew for the client.
@@ -74,12 +78,24 @@ package struct BodyDecoder: Sendable {
         input.moveReaderIndex(forwardBy: 2)
         state = .chunkSize
       case .trailers(let length):
-        guard let (line, isLast) = try Self.trailer(input.readableBytesUInt8Span, limit: RequestDecoder.limit - length)
+        guard
+          let (line, isLast) = try Self.trailer(
+            input.readableBytesUInt8Span, limit: max(0, RequestDecoder.limit - length))
         else { return .incomplete }
-        input.moveReaderIndex(forwardBy: line)
-        state = isLast ? .end : .trailers(length + line)
+        let bytes = input.readSlice(length: line)
+        if isLast {
+          state = .end
+        } else {
+          keepTrailer(bytes)
+          state = .trailers(length + line + Self.trailerCost)
+        }
       }
     }
+  }
+
+  private mutating func keepTrailer(_ line: ByteBuffer?) {
+    guard let line else { return }
+    if trailers == nil { trailers = line } else { trailers?.writeImmutableBuffer(line) }
   }
 
   private static func take(_ input: inout ByteBuffer, atMost limit: Int) -> ByteBuffer? {
@@ -187,5 +203,19 @@ package struct BodyDecoder: Sendable {
       }
     }
     return nil
+  }
+}
+
+extension ByteBuffer {
+  /// The last chunk of a body, with the trailers behind it (RFC 9112 section 7.1.2).
+  /// - Parameter trailers: complete lines.
+  static func lastChunk(_ trailers: ByteBuffer?) -> ByteBuffer {
+    guard let trailers else { return ByteBuffer(staticString: "0\r\n\r\n") }
+    var end = ByteBuffer()
+    end.reserveCapacity(trailers.readableBytes + 5)
+    end.writeStaticString("0\r\n")
+    end.writeImmutableBuffer(trailers)
+    end.writeStaticString("\r\n")
+    return end
   }
 }

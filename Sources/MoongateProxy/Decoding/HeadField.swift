@@ -14,6 +14,14 @@ package struct HeadField: Sendable, Equatable {
   package var value: Range<Int> { Int(valueStart)..<Int(valueStart) + Int(valueLength) }
 }
 
+extension HeadField {
+  /// Whether the field is `Content-Type: application/grpc`, with any suffix or parameter.
+  func isCallType(_ bytes: Span<UInt8>) -> Bool {
+    kind == .other && nameLength == 12 && valueLength >= 16 && ByteClass.equal(bytes, name, "content-type")
+      && ByteClass.equal(bytes, value.prefix(16), "application/grpc")
+  }
+}
+
 /// The fields that the gateway processes.
 package enum FieldKind: UInt8, Sendable {
   case other
@@ -24,6 +32,8 @@ package enum FieldKind: UInt8, Sendable {
   case serviceWorker, serviceWorkerAllowed
   /// W3C Trace Context.
   case traceparent, tracestate
+  /// What the client accepts of trailers, and which trailers follow (RFC 9110 sections 10.1.4 and 6.6.2).
+  case te, trailer
   /// Valid for one connection only (RFC 9110 section 7.6.1).
   case hopByHop
   /// Exactly these names. They are read only from a trusted proxy, and never forwarded as received.
@@ -50,8 +60,8 @@ package enum FieldKind: UInt8, Sendable {
       }
     case UInt8(ascii: "t"):
       switch name.count {
-      case 2: ByteClass.equal(bytes, name, "te") ? .hopByHop : .other
-      case 7: ByteClass.equal(bytes, name, "trailer") ? .hopByHop : .other
+      case 2: ByteClass.equal(bytes, name, "te") ? .te : .other
+      case 7: ByteClass.equal(bytes, name, "trailer") ? .trailer : .other
       case 10: ByteClass.equal(bytes, name, "tracestate") ? .tracestate : .other
       case 11: ByteClass.equal(bytes, name, "traceparent") ? .traceparent : .other
       case 17: framingKind(bytes, name, "transfer-encoding", .transferEncoding)
@@ -112,7 +122,8 @@ package enum FieldKind: UInt8, Sendable {
     case .other, .authorization, .origin, .accept, .setCookie, .serviceWorker, .serviceWorkerAllowed, .expect,
       .traceparent, .tracestate:
       false
-    case .host, .contentLength, .transferEncoding, .connection, .upgrade, .cookie, .hopByHop, .forwardedFor,
+    case .host, .contentLength, .transferEncoding, .connection, .upgrade, .cookie, .te, .trailer, .hopByHop,
+      .forwardedFor,
       .forwardedProto, .forwardedHost,
       .reserved:
       true
@@ -164,6 +175,24 @@ enum FieldLine {
       valueLength: UInt16(valueEnd - valueStart),
       kind: FieldKind.of(bytes, start..<nameEnd))
     return .field(field, index + 2)
+  }
+
+  /// Calls the closure for each field, from the offset to the end or to an empty line.
+  /// - Returns: false if the bytes are not complete lines, or are more than the offsets of fields can tell.
+  static func forEach(_ bytes: Span<UInt8>, from start: Int = 0, _ body: (HeadField) -> Void) -> Bool {
+    guard bytes.count <= Int(UInt16.max) else { return false }
+    var index = start
+    while index < bytes.count {
+      guard let line = try? read(bytes, at: index) else { return false }
+      switch line {
+      case .incomplete: return false
+      case .end: return true
+      case .field(let field, let next):
+        body(field)
+        index = next
+      }
+    }
+    return true
   }
 
   /// The offset of the first byte that a value cannot contain, eight bytes at a time.

@@ -218,6 +218,7 @@ package struct RequestDecoder: Sendable {
     case .connection: options.read(bytes, field.value)
     case .upgrade: hasUpgrade = true
     case .serviceWorker: head.isForServiceWorker = true
+    case .te: if ConnectionOptions.contains(bytes, field.value, "trailers") { head.acceptsTrailers = true }
     case .expect: head.expectsContinue = head.minorVersion == 1 && ByteClass.equal(bytes, field.value, "100-continue")
     default: break
     }

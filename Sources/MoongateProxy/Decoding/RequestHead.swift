@@ -36,6 +36,8 @@ package struct RequestHead: Sendable {
   package internal(set) var connectionNamesFields = false
   /// Whether a browser asks for the script of a service worker.
   package internal(set) var isForServiceWorker = false
+  /// Whether the client accepts trailers (RFC 9110 section 10.1.4).
+  package internal(set) var acceptsTrailers = false
   /// Whether the client waits for `100 Continue` before it sends the body.
   package internal(set) var expectsContinue = false
 
@@ -116,8 +118,18 @@ package struct RequestHead: Sendable {
     }
   }
 
+  /// Whether the request is a call of gRPC. Either side of a call may be silent for long.
+  var isCall: Bool {
+    let span = bytes.readableBytesUInt8Span
+    return fields.contains { $0.isCallType(span) }
+  }
+
   /// The value of `User-Agent`; nil if the field is missing.
   var userAgent: String? { first(named: "user-agent") }
+
+  /// The value of `Sec-Fetch-Site` (Fetch Metadata), by which a browser tells what kind of site a request comes from;
+  /// nil if the field is missing.
+  var fetchSite: String? { first(named: "sec-fetch-site") }
 
   /// The value of `Accept-Language`; nil if the field is missing or longer than 256 bytes.
   var languages: String? { first(named: "accept-language").flatMap { $0.utf8.count <= 256 ? $0 : nil } }
@@ -196,6 +208,13 @@ struct ConnectionOptions {
       }
       return true
     }
+  }
+
+  /// Whether the list of tokens contains the text. `lowered` must be in lower case.
+  static func contains(_ bytes: Span<UInt8>, _ value: Range<Int>, _ lowered: StaticString) -> Bool {
+    var isThere = false
+    forEachOption(bytes, value) { if ByteClass.equal(bytes, $0, lowered) { isThere = true } }
+    return isThere
   }
 
   private static func forEachOption(_ bytes: Span<UInt8>, _ value: Range<Int>, _ body: (Range<Int>) -> Void) {

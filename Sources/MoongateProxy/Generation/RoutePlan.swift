@@ -22,8 +22,14 @@ final class RoutePlan {
   private let headerNameLengths: UInt64
   let identity: RouteIdentity
   let timeout: TimeAmount
+  /// Whether an upstream is spoken to by HTTP/2.
+  let usesHTTP2: Bool
   /// The minimum rate of a request body, in bytes per window; nil for no limit.
   let bodyRate: (bytes: Int, window: TimeAmount)?
+  /// Whether the route is open to some networks.
+  let hasOpenNetworks: Bool
+  /// The requests that it has accepted; nil if the route has no `rate`. `ProxyLoop` sets it.
+  var rate: RouteRateCounter?
   /// Whether requests have a choice of upstreams or attempts.
   let hasAttempts: Bool
   /// The order of the targets; nil if there is only one.
@@ -52,6 +58,8 @@ final class RoutePlan {
     headerNameLengths = names.reduce(0) { $0 | Self.lengthBit($1.count) }
     timeout = .nanoseconds(
       max(1_000_000, route.timeout.wholeMilliseconds.multipliedReportingOverflow(by: 1_000_000).partialValue))
+    usesHTTP2 = route.upstreams.contains(where: \.usesHTTP2)
+    hasOpenNetworks = !route.openNetworks.isEmpty
     bodyRate = route.bodyRate.map { ($0.bytes, .milliseconds($0.window.wholeMilliseconds)) }
   }
 

@@ -26,8 +26,6 @@ final class FrameAdapter: ChannelDuplexHandler {
   typealias OutboundIn = ByteBuffer
   typealias OutboundOut = ByteBuffer
 
-  /// The maximum payload of a frame that every client accepts (RFC 9113 section 4.2).
-  static let maxPayload = 16_384
   /// The size of the library's table of header compression: the default of RFC 9113 section 6.5.2.
   ///
   /// Attack: a client allows 4 GiB. Each response with a new header then takes memory until the connection ends, and
@@ -174,7 +172,8 @@ final class FrameAdapter: ChannelDuplexHandler {
       }
       // The library refuses a larger frame without reading it, and priorities of the connection.
       let isSettings = head.type == FrameHead.settings
-      guard isSettings || head.type == FrameHead.priority && head.stream != 0, head.length <= Self.maxPayload else {
+      guard isSettings || head.type == FrameHead.priority && head.stream != 0, head.length <= FrameHead.maxPayload
+      else {
         left = FrameHead.size + head.length
         continue
       }
@@ -270,80 +269,22 @@ final class FrameAdapter: ChannelDuplexHandler {
       promise?.succeed()
       return
     }
-    guard bytes.readableBytes > FrameHead.size + Self.maxPayload else { return context.write(data, promise: promise) }
+    guard bytes.readableBytes > FrameHead.size + FrameHead.maxPayload else {
+      return context.write(data, promise: promise)
+    }
     context.write(wrapOutboundOut(Self.split(bytes)), promise: promise)
   }
 
   /// Splits a HEADERS frame. No other frame of the gateway is as large: `StreamFraming` splits DATA.
   private static func split(_ frame: ByteBuffer) -> ByteBuffer {
     guard let head = FrameHead(frame, at: 0), head.type == FrameHead.headers else { return frame }
-    var rest = frame
-    rest.moveReaderIndex(forwardBy: FrameHead.size)
+    var block = frame
+    block.moveReaderIndex(forwardBy: FrameHead.size)
     var out = ByteBuffer()
-    out.reserveCapacity(frame.readableBytes + (rest.readableBytes / maxPayload + 1) * FrameHead.size)
-    var part = FrameHead(
-      length: 0, type: FrameHead.headers, flags: head.flags & ~FrameHead.endHeaders, stream: head.stream)
-    while rest.readableBytes > 0, let payload = rest.readSlice(length: min(rest.readableBytes, maxPayload)) {
-      part.length = payload.readableBytes
-      if rest.readableBytes == 0 { part.flags |= FrameHead.endHeaders }
-      part.write(to: &out)
-      out.writeImmutableBuffer(payload)
-      part.type = FrameHead.continuation
-      part.flags = 0
-    }
+    out.reserveCapacity(frame.readableBytes + (block.readableBytes / FrameHead.maxPayload + 1) * FrameHead.size)
+    FrameHead.write(
+      block: block, stream: head.stream, isLast: head.flags & FrameHead.endStream != 0, to: &out)
     return out
-  }
-}
-
-/// The header of a frame (RFC 9113 section 4.1).
-private struct FrameHead {
-  static let size = 9
-  // Types.
-  static let data: UInt8 = 0
-  static let headers: UInt8 = 1
-  static let priority: UInt8 = 2
-  static let rstStream: UInt8 = 3
-  static let settings: UInt8 = 4
-  static let windowUpdate: UInt8 = 8
-  static let continuation: UInt8 = 9
-  // Flags.
-  static let acknowledgement: UInt8 = 1
-  static let endHeaders: UInt8 = 4
-
-  static let settingsAcknowledgement = ByteBuffer(bytes: [0, 0, 0, 4, 1, 0, 0, 0, 0])
-  /// A GOAWAY frame with PROTOCOL_ERROR and last stream 0.
-  static let protocolError = ByteBuffer(bytes: [0, 0, 8, 7, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1])
-
-  var length: Int
-  var type: UInt8
-  var flags: UInt8
-  var stream: UInt32
-
-  init(length: Int, type: UInt8, flags: UInt8, stream: UInt32) {
-    self.length = length
-    self.type = type
-    self.flags = flags
-    self.stream = stream
-  }
-
-  /// - Parameter offset: from the first readable byte.
-  /// - Returns: nil if the header is incomplete.
-  init?(_ bytes: ByteBuffer, at offset: Int) {
-    let start = bytes.readerIndex + offset
-    guard bytes.readableBytes - offset >= Self.size, let word = bytes.getInteger(at: start, as: UInt32.self),
-      let flags = bytes.getInteger(at: start + 4, as: UInt8.self),
-      let stream = bytes.getInteger(at: start + 5, as: UInt32.self)
-    else { return nil }
-    length = Int(word >> 8)
-    type = UInt8(truncatingIfNeeded: word)
-    self.flags = flags
-    self.stream = stream & 0x7fff_ffff
-  }
-
-  func write(to out: inout ByteBuffer) {
-    out.writeInteger(UInt32(length) << 8 | UInt32(type))
-    out.writeInteger(flags)
-    out.writeInteger(stream)
   }
 }
 

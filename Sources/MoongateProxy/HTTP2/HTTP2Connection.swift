@@ -483,7 +483,9 @@ extension HTTP2Connection {
     flush()
   }
 
-  private var isTrusted: Bool { ForwardedClient.trusts(peer, loop.currentPlan().trustedProxies) }
+  private var isTrusted: Bool {
+    known.mayForward && ForwardedClient.trusts(peer, loop.currentPlan().trustedProxies)
+  }
 }
 
 extension HTTP2Connection: HTTP2Stream.Transport {

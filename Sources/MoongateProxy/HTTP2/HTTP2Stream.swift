@@ -53,8 +53,9 @@ final class HTTP2Stream: ClientWire {
   /// Bytes of the body that the client sent and the request does not accept yet.
   private var held: [ByteBuffer] = []
   private var heldBytes = 0
-  /// Whether the body ends after the held bytes.
+  /// Whether the body ends after the held bytes, and the lines of its trailers.
   private var endIsHeld = false
+  private var trailers: ByteBuffer?
   private var isPassing = false
   /// Whether the client has sent its last frame. The library accepts no WINDOW_UPDATE then.
   private var clientHasEnded = false
@@ -93,7 +94,8 @@ final class HTTP2Stream: ClientWire {
     case .headers(let frame):
       clientHasEnded = frame.endStream
       if framing.awaitsHead { return receiveHead(frame, client) }
-      guard RequestText.areTrailers(frame.headers) else { return reset(.protocolError) }
+      guard let lines = FieldText.trailers(frame.headers) else { return reset(.protocolError) }
+      trailers = lines
       if frame.endStream { receiveEnd(client) }
     case .data(let frame):
       clientHasEnded = frame.endStream
@@ -139,7 +141,7 @@ final class HTTP2Stream: ClientWire {
 
   private func passEnd(to client: ClientConnection) {
     var parts: [ByteBuffer] = []
-    guard framing.receiveEnd(into: &parts) else { return reset(.protocolError) }
+    guard framing.receiveEnd(trailers: trailers, into: &parts) else { return reset(.protocolError) }
     pass(parts, to: client)
   }
 
@@ -248,6 +250,8 @@ final class HTTP2Stream: ClientWire {
       promise.succeed()
     }
   }
+
+  func trail(_ lines: ByteBuffer) { framing.trail(lines) }
 
   func flush() { transport?.flush() }
 

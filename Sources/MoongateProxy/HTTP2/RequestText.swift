@@ -42,7 +42,7 @@ enum RequestText {
         }
         continue
       }
-      guard isName(name), isValue(value) else { return nil }
+      guard FieldSyntax.isName(name), FieldSyntax.isValue(value) else { return nil }
       switch meaning(of: name) {
       case .host: hosts.append(value)
       // RFC 9113 section 8.2.3: join the cookie fields, so that two cookies with the gateway's name are detected.
@@ -50,11 +50,11 @@ enum RequestText {
       case .forbidden: return nil
       case .length:
         length = value
-        add(name, value, to: &fields)
-      case .other: add(name, value, to: &fields)
+        fields.writeFieldLine(name, value)
+      case .other: fields.writeFieldLine(name, value)
       }
     }
-    guard let method, isName(method, lowerCase: false) else { return nil }
+    guard let method, FieldSyntax.isName(method, lowerCase: false) else { return nil }
     if method == "CONNECT" {
       path = path ?? authority
       scheme = scheme ?? "https"
@@ -63,26 +63,21 @@ enum RequestText {
     }
     guard let path, isTarget(path), let scheme, scheme == "https" || scheme == "http" else { return nil }
     if let known = authority, hosts.contains(known) { authority = nil }
-    if let authority, !isValue(authority) { return nil }
+    if let authority, !FieldSyntax.isValue(authority) { return nil }
     var text = ByteBuffer()
     text.reserveCapacity(fields.readableBytes + path.utf8.count + 256)
     text.writeString(method)
     text.writeStaticString(" ")
     text.writeString(path)
     text.writeStaticString(" HTTP/1.1\r\n")
-    if let authority { add("host", authority, to: &text) }
-    for host in hosts { add("host", host, to: &text) }
+    if let authority { text.writeFieldLine("host", authority) }
+    for host in hosts { text.writeFieldLine("host", host) }
     text.writeImmutableBuffer(fields)
-    if let cookies { add("cookie", cookies, to: &text) }
+    if let cookies { text.writeFieldLine("cookie", cookies) }
     let body = body(isWhole: isWhole, length: length)
     if body == .chunked { text.writeStaticString("transfer-encoding: chunked\r\n") }
     text.writeStaticString("\r\n")
     return (text, body, method == "HEAD")
-  }
-
-  /// Whether the fields are valid trailers: well formed, without pseudo-headers (RFC 9113 section 8.1).
-  static func areTrailers(_ headers: HPACKHeaders) -> Bool {
-    headers.allSatisfy { isName($0.name) && isValue($0.value) }
   }
 
   private static func body(isWhole: Bool, length: String?) -> Body {
@@ -91,13 +86,6 @@ enum RequestText {
     // `RequestDecoder` refuses a length that is not a number.
     guard length.utf8.allSatisfy(ByteClass.isDigit), let count = Int(length) else { return .empty }
     return .length(count)
-  }
-
-  private static func add(_ name: String, _ value: String, to text: inout ByteBuffer) {
-    text.writeString(name)
-    text.writeStaticString(": ")
-    text.writeString(value)
-    text.writeStaticString("\r\n")
   }
 
   /// The role of a field in the conversion.
@@ -109,34 +97,9 @@ enum RequestText {
     switch name.utf8.count {
     case 4: name == "host" ? .host : .other
     case 6: name == "cookie" ? .cookie : .other
-    case 7: name == "upgrade" ? .forbidden : .other
-    case 10: name == "connection" || name == "keep-alive" ? .forbidden : .other
     case 14: name == "content-length" ? .length : .other
-    case 16: name == "proxy-connection" ? .forbidden : .other
-    case 17: name == "transfer-encoding" ? .forbidden : .other
-    default: .other
+    default: FieldSyntax.isOfConnection(name) ? .forbidden : .other
     }
-  }
-
-  /// Whether the text is a token, and in lower case if it is a field name (RFC 9113 section 8.2).
-  private static func isName(_ name: String, lowerCase: Bool = true) -> Bool {
-    let bytes = name.utf8.span
-    for index in bytes.indices {
-      guard ByteClass.isToken(bytes[index]), !(lowerCase && bytes[index] &- 0x41 < 26) else { return false }
-    }
-    return !bytes.isEmpty
-  }
-
-  /// Whether the text is a valid field value (RFC 9113 section 8.2.1).
-  ///
-  /// Attack: in HTTP/1.1 text, a value with a line break would become another header or request. A value with leading
-  /// or trailing whitespace would change.
-  private static func isValue(_ value: String) -> Bool {
-    let bytes = value.utf8.span
-    guard !bytes.isEmpty else { return true }
-    if ByteClass.isSpace(bytes[0]) || ByteClass.isSpace(bytes[bytes.count - 1]) { return false }
-    for index in bytes.indices where !ByteClass.isValue(bytes[index]) { return false }
-    return true
   }
 
   private static func isTarget(_ path: String) -> Bool {

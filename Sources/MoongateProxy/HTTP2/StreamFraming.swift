@@ -25,6 +25,8 @@ struct StreamFraming {
   private var output = ByteBuffer()
   private var decoder = ResponseDecoder()
   private var body: BodyDecoder?
+  /// The lines of the trailers behind a body whose head declares its length.
+  private var trailers: ByteBuffer?
   /// Whether the response is complete, written or not.
   private(set) var answerHasEnded = false
   private(set) var isReset = false
@@ -71,9 +73,10 @@ struct StreamFraming {
     return true
   }
 
-  /// Ends the body. Trailers are checked and dropped, as with HTTP/1.
+  /// Ends the body. After one of a declared length, HTTP/1.1 has no trailers, and they are dropped.
+  /// - Parameter trailers: the lines of the trailers.
   /// - Returns: false if the body is shorter than declared; the stream must then be reset.
-  mutating func receiveEnd(into parts: inout [ByteBuffer]) -> Bool {
+  mutating func receiveEnd(trailers: ByteBuffer? = nil, into parts: inout [ByteBuffer]) -> Bool {
     guard case .body(let body) = request else { return true }
     request = .over
     requestHasEnded = true
@@ -81,7 +84,7 @@ struct StreamFraming {
     case .empty: return true
     case .length(let left): return left == 0
     case .chunked:
-      parts.append(ByteBuffer(staticString: "0\r\n\r\n"))
+      parts.append(ByteBuffer.lastChunk(trailers))
       return true
     }
   }
@@ -102,6 +105,10 @@ struct StreamFraming {
     if output.readableBytes == 0 { output = ByteBuffer() }
     return true
   }
+
+  /// Puts trailers behind a body whose head declares its length. HTTP/1.1 has none there.
+  /// - Parameter lines: complete lines.
+  mutating func trail(_ lines: ByteBuffer) { trailers = lines }
 
   private mutating func writeFrames(
     spare: inout [HeadField], _ emit: (HTTP2Frame.FramePayload) -> Void
@@ -126,13 +133,18 @@ struct StreamFraming {
       switch try body?.next(&output) {
       case .data(var data):
         answerHasEnded = body?.isAtEnd ?? false
-        while data.readableBytes > FrameAdapter.maxPayload, let part = data.readSlice(length: FrameAdapter.maxPayload) {
+        while data.readableBytes > FrameHead.maxPayload, let part = data.readSlice(length: FrameHead.maxPayload) {
           emit(.data(.init(data: .byteBuffer(part))))
         }
-        emit(.data(.init(data: .byteBuffer(data), endStream: answerHasEnded)))
+        emit(.data(.init(data: .byteBuffer(data), endStream: answerHasEnded && trailers == nil)))
+        if answerHasEnded, let trailers { emit(.headers(.init(headers: Self.trailers(trailers), endStream: true))) }
       case .end:
         answerHasEnded = true
-        emit(.data(.init(data: .byteBuffer(ByteBuffer()), endStream: true)))
+        if let trailers = body?.trailers {
+          emit(.headers(.init(headers: Self.trailers(trailers), endStream: true)))
+        } else {
+          emit(.data(.init(data: .byteBuffer(ByteBuffer()), endStream: true)))
+        }
       case .incomplete, nil: return
       }
     }
@@ -143,24 +155,35 @@ struct StreamFraming {
 
   /// Lower-cases names, and omits the fields of an HTTP/1 connection (RFC 9113 section 8.2).
   private static func headers(_ head: ResponseHead) -> HPACKHeaders {
-    let bytes = head.bytes.readableBytesUInt8Span
     var headers = HPACKHeaders()
     headers.reserveCapacity(head.fields.count + 1)
     headers.add(name: ":status", value: String(head.status))
     for field in head.fields {
       switch field.kind {
-      case .connection, .transferEncoding, .upgrade, .hopByHop: continue
-      default: break
+      case .connection, .transferEncoding, .upgrade, .te, .hopByHop: continue
+      default: add(field, of: head.bytes, to: &headers)
       }
-      let name = lowerCased(bytes, field.name)
-      // The library's values are strings. A value that is not UTF-8 is read as Latin-1, as browsers do.
-      let start = head.bytes.readerIndex + field.value.lowerBound
-      let value =
-        (try? head.bytes.getUTF8ValidatedString(at: start, length: field.value.count)) ?? latin1(bytes, field.value)
-      // A session cookie is not stored in the client's header table (RFC 7541 section 7.1.3).
-      headers.add(name: name, value: value, indexing: field.kind == .setCookie ? .nonIndexable : .indexable)
     }
     return headers
+  }
+
+  /// - Parameter lines: lines that a `BodyDecoder` has read.
+  private static func trailers(_ lines: ByteBuffer) -> HPACKHeaders {
+    var headers = HPACKHeaders()
+    _ = FieldLine.forEach(lines.readableBytesUInt8Span) { add($0, of: lines, to: &headers) }
+    return headers
+  }
+
+  private static func add(_ field: HeadField, of buffer: ByteBuffer, to headers: inout HPACKHeaders) {
+    let bytes = buffer.readableBytesUInt8Span
+    // The library's values are strings. A value that is not UTF-8 is read as Latin-1, as browsers do.
+    let start = buffer.readerIndex + field.value.lowerBound
+    let value =
+      (try? buffer.getUTF8ValidatedString(at: start, length: field.value.count)) ?? latin1(bytes, field.value)
+    // A session cookie is not stored in the client's header table (RFC 7541 section 7.1.3).
+    headers.add(
+      name: lowerCased(bytes, field.name), value: value,
+      indexing: field.kind == .setCookie ? .nonIndexable : .indexable)
   }
 
   private static func lowerCased(_ bytes: Span<UInt8>, _ range: Range<Int>) -> String {

@@ -6,28 +6,12 @@ import Synchronization
 ///
 /// Only connections of the same client share its lock, and a request takes it only if a limit is set.
 final class AddressUse: Sendable {
-  /// Requests are counted in slots of 50 ms. The current slot and the twenty before it cover at least one second, so
-  /// that no one-second interval contains more requests than the limit.
-  private static let slotLength: UInt64 = 50_000_000
-  private static let slots: Int64 = 21
+  /// `per_ip.requests` counts the requests of a second.
+  private static let slotLength = UInt64(1_000_000_000 / SlidingWindow.parts)
 
   private struct State {
     var connections = 0
-    var requests = InlineArray<21, UInt32>(repeating: 0)
-    var total = 0
-    /// The current slot on the monotonic clock.
-    var newest: Int64 = 0
-
-    mutating func advance(to slot: Int64) {
-      // Event loops read the clock at slightly different times. A late request counts in the newest slot.
-      guard slot > newest else { return }
-      for past in max(newest + 1, slot - AddressUse.slots + 1)...slot {
-        let index = Int(past % AddressUse.slots)
-        total -= Int(requests[index])
-        requests[index] = 0
-      }
-      newest = slot
-    }
+    var requests = SlidingWindow()
   }
 
   private let state = Mutex(State())
@@ -46,19 +30,25 @@ final class AddressUse: Sendable {
   /// Counts a request if it is within the limit per second.
   func ask(limit: Int, at now: NIODeadline) -> Bool {
     let slot = Int64(now.uptimeNanoseconds / Self.slotLength)
-    return state.withLock { state in
-      state.advance(to: slot)
-      guard state.total < limit else { return false }
-      state.total += 1
-      state.requests[Int(state.newest % Self.slots)] += 1
-      return true
-    }
+    return state.withLock { $0.requests.take(limit: limit, slot: slot) }
   }
 
   /// Whether the state can be discarded.
   func isIdle(at now: NIODeadline) -> Bool {
     let slot = Int64(now.uptimeNanoseconds / Self.slotLength)
-    return state.withLock { $0.connections == 0 && slot - $0.newest >= Self.slots }
+    return state.withLock { $0.connections == 0 && $0.requests.isIdle(in: slot) }
+  }
+}
+
+/// What a client address counts as: an IPv4 address, or the /64 of an IPv6 address.
+struct AddressKey: Hashable {
+  private let word: UInt64
+  private let isV6: Bool
+
+  init(_ address: ClientAddress) {
+    let bytes = address.bytes
+    isV6 = bytes.count == 16
+    word = bytes.prefix(8).reduce(0) { $0 << 8 | UInt64($1) }
   }
 }
 
@@ -67,20 +57,9 @@ final class AddressUse: Sendable {
 /// The size is bounded by the number of connections and by the requests of two seconds: idle entries are removed as the
 /// table grows.
 final class AddressTable: Sendable {
-  private struct Key: Hashable {
-    let word: UInt64
-    let isV6: Bool
-
-    init(_ address: ClientAddress) {
-      let bytes = address.bytes
-      isV6 = bytes.count == 16
-      word = bytes.prefix(8).reduce(0) { $0 << 8 | UInt64($1) }
-    }
-  }
-
   private final class Shard: Sendable {
     struct State {
-      var uses: [Key: AddressUse] = [:]
+      var uses: [AddressKey: AddressUse] = [:]
       var sweepAt = 256
     }
 
@@ -107,7 +86,7 @@ final class AddressTable: Sendable {
   private func withCounters<Result>(of address: ClientAddress, at now: NIODeadline, _ body: (AddressUse) -> Result)
     -> Result
   {
-    let key = Key(address)
+    let key = AddressKey(address)
     return shards[key.hashValue & 15].state.withLock { state in
       if let known = state.uses[key] { return body(known) }
       if state.uses.count >= state.sweepAt {

@@ -61,6 +61,9 @@ final class ProxyLoop {
     let made = GenerationPlan(
       version: version, generation: active.current, providers: shared.dependencies.providers,
       metricsIndex: { self.metrics.index(of: ($0.host ?? "") + $0.path.text) }, target: { self.target($0) })
+    for (route, counter) in zip(made.routes, shared.rates.counters(of: made.generation.routes.routes)) {
+      route.rate = counter
+    }
     plan = made
     for route in made.routes {
       route.setOrder(health: shared.healthChecks.health(of: route.rule), keys: shared.dependencies.keys)
@@ -88,6 +91,12 @@ final class ProxyLoop {
   private func target(_ upstream: Upstream) -> UpstreamTarget {
     if let known = targets[upstream] { return known }
     let made = UpstreamTarget(upstream, eventLoop: eventLoop, tls: upstreamTLS, spare: spare)
+    let failures = shared.upstreamFailures
+    made.report = { reason in
+      failures.report(
+        LoggedUpstreamFailure(
+          upstream: upstream.description, cause: .unreadable, reason: reason, isRetried: false), [:])
+    }
     targets[upstream] = made
     return made
   }

@@ -38,6 +38,7 @@ final class SharedState: Sendable {
   let assertions: RotatingKeys
   let connections = ConnectionCount()
   let addresses = AddressTable()
+  let rates = RouteRates()
   let healthChecks = HealthCheckTable()
   let redirectLoops = RedirectLoopDetector()
   let page: RefusalPage?

@@ -21,6 +21,9 @@ extension EventLoopMetrics {
           }
         }),
       MetricFamily(
+        .rateLimitedTotal,
+        routes.filter { $0.rateLimited > 0 }.map { Sample([("route", $0.label)], Double($0.rateLimited)) }),
+      MetricFamily(
         .openConnections, HTTPVersion.allCases.map { Sample([("protocol", $0.name)], Double(connections[$0].now)) }),
       MetricFamily(
         .connectionsTotal, HTTPVersion.allCases.map { Sample([("protocol", $0.name)], Double(connections[$0].opened)) }),

@@ -75,6 +75,8 @@ struct EventLoopMetrics: Sendable {
     var duration = DurationHistogram()
     /// By cause.
     var upstreamErrors: [UInt64]
+    /// The requests beyond its `rate`.
+    var rateLimited: UInt64 = 0
 
     init(_ label: String) {
       self.label = label
@@ -86,6 +88,7 @@ struct EventLoopMetrics: Sendable {
       for index in counts.indices { counts[index] += other.counts[index] }
       duration.merge(other.duration)
       for index in upstreamErrors.indices { upstreamErrors[index] += other.upstreamErrors[index] }
+      rateLimited += other.rateLimited
     }
   }
 
@@ -158,6 +161,8 @@ struct EventLoopMetrics: Sendable {
     guard let index = UpstreamFailureCause.allCases.firstIndex(of: cause) else { return }
     routes[route].upstreamErrors[index] += 1
   }
+
+  mutating func countRateLimited(_ route: Int) { routes[route].rateLimited += 1 }
 
   /// The label of the route at the index.
   func label(_ route: Int) -> String { routes[route].label }

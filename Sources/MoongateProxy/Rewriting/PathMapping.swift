@@ -34,11 +34,12 @@ struct PathMapping: Sendable {
   /// - Parameter path: as received, accepted by `RequestPath`.
   /// - Returns: nil if the path does not begin with `strip`, or if the rest begins with `//`. Attack:
   ///   `/wiki//evil.example/` would reach the service as `//evil.example/`, which many programs read as the address of
-  ///   another host, for example in a redirect that adds a slash.
+  ///   another host, for example in a redirect that adds a slash. Services that decode the path first read
+  ///   `/%2Fevil.example/` and `/%5Cevil.example/` so too.
   func cut(_ path: Span<UInt8>) -> Int? {
     guard !prefix.isEmpty else { return 0 }
     guard let end = Self.isBelow(prefix, path, 0..<path.count) ? prefix.count : decodedEnd(path) else { return nil }
-    if base.isEmpty, end + 1 < path.count, path[end + 1] == UInt8(ascii: "/") { return nil }
+    if base.isEmpty, let next = Self.decoded(path, at: end + 1)?.byte, EncodedPathBytes.isSeparator(next) { return nil }
     return end
   }
 

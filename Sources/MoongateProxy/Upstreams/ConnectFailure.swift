@@ -29,6 +29,7 @@ struct ConnectFailure {
       if let last = error.connectionErrors.last { return words(for: last.error) }
       return error.dnsAError == nil && error.dnsAAAAError == nil ? nil : "its name is not known to the DNS"
     case let error as IOError: return String(cString: strerror(error.errnoCode))
+    case let error as FrameFault: return error.reason
     case is ChannelError: return "it closed the connection at once"
     default: return UpstreamTLS.words(for: error)
     }

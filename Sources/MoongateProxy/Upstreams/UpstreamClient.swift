@@ -15,6 +15,8 @@ protocol UpstreamClient: AnyObject {
   func answerData(_ data: ByteBuffer)
   /// Everything that one read of the upstream brought has been passed on.
   func flushAnswer()
+  /// The lines of the response's trailers. They come before the last bytes of a body whose head declares its length.
+  func answerTrailers(_ lines: ByteBuffer)
   func answerEnded(by connection: UpstreamConnection)
 
   /// The upstream has switched protocols (101): bytes go both ways from now on.
@@ -24,4 +26,8 @@ protocol UpstreamClient: AnyObject {
 
   /// The connection ended before the response was complete.
   func upstreamFailed(_ failure: UpstreamFailure, _ connection: UpstreamConnection)
+}
+
+extension UpstreamClient {
+  func answerTrailers(_ lines: ByteBuffer) {}
 }

@@ -34,17 +34,65 @@ enum UpstreamFailure {
   }
 }
 
-/// One connection to an upstream. It reads responses and passes them to the client connection that uses it.
+/// The side of one exchange towards an upstream: a connection of HTTP/1.1, or a stream of HTTP/2.
+///
+/// The exchange writes the head of a request in HTTP/1.1, then its body. The response comes by `UpstreamClient`. What
+/// the methods do is up to the two subclasses.
+class UpstreamConnection {
+  let target: UpstreamTarget
+  var idleSince = NIODeadline.uptimeNanoseconds(0)
+
+  init(target: UpstreamTarget) { self.target = target }
+
+  var isOpen: Bool { false }
+  /// Whether the upstream accepts more bytes of the request.
+  var isWritable: Bool { false }
+  /// Whether bodies have frames of their own, so that none is chunked (RFC 9112 section 7.1).
+  var carriesFrames: Bool { false }
+  /// Whether the upstream says that it has not handled the request, so that a request of any method may be sent again.
+  var isUnhandled: Bool { false }
+  /// The time since the upstream last took bytes of the request; nil if it is unknown.
+  var sinceBytesMoved: TimeAmount? { nil }
+
+  /// Starts an exchange.
+  /// - Parameter hasBody: whether a body follows the head.
+  func begin(for owner: any UpstreamClient, toHead: Bool, wantsUpgrade: Bool, hasBody: Bool = false) {}
+
+  /// Writes the head, and then bytes of the body.
+  func write(_ bytes: ByteBuffer) {}
+
+  /// Ends a body that has frames of its own.
+  /// - Parameter trailers: the lines of the trailers.
+  func endBody(trailers: ByteBuffer?) {}
+
+  func flush() {}
+
+  /// Ends the exchange. What was used can be used again if both messages are complete.
+  func end(reusable: Bool) {}
+
+  /// Ends the exchange, or the idle connection, at once.
+  func close() {}
+
+  /// Detects a peer that vanishes, because the exchange may be silent for a long time.
+  func watchPeer() {}
+
+  /// The client has closed its side of a tunnel.
+  func closeOutput() {}
+
+  /// Resumes a held read once the client side accepts bytes again.
+  func resumeReading() {}
+}
+
+/// One connection of HTTP/1.1 to an upstream. It reads responses and passes them to the client connection that uses it.
 ///
 /// It is either used by one exchange or idle in its target. Bytes that arrive while it is idle close it, because they
 /// would be taken for the response to the next request.
-final class UpstreamConnection: ChannelInboundHandler {
+final class UpstreamHTTP1: UpstreamConnection, ChannelInboundHandler {
   typealias InboundIn = ByteBuffer
   typealias OutboundOut = ByteBuffer
 
   private static let maxInterim = 16
 
-  let target: UpstreamTarget
   private let spare: SpareFields
   private var ready: EventLoopPromise<Void>?
   private var context: ChannelHandlerContext?
@@ -62,21 +110,19 @@ final class UpstreamConnection: ChannelInboundHandler {
   private var readIsHeld = false
   /// Why the connection failed on this side, such as a TLS record that cannot be decrypted.
   private var fault: String?
-  var idleSince = NIODeadline.uptimeNanoseconds(0)
 
   init(target: UpstreamTarget, spare: SpareFields, ready: EventLoopPromise<Void>?) {
-    self.target = target
     self.spare = spare
     self.ready = ready
+    super.init(target: target)
   }
 
-  var isOpen: Bool { channel?.isActive ?? false }
-  var isWritable: Bool { channel?.isWritable ?? false }
+  override var isOpen: Bool { channel?.isActive ?? false }
+  override var isWritable: Bool { channel?.isWritable ?? false }
 
   // MARK: for the client's connection
 
-  /// Starts an exchange.
-  func begin(for owner: any UpstreamClient, toHead: Bool, wantsUpgrade: Bool) {
+  override func begin(for owner: any UpstreamClient, toHead: Bool, wantsUpgrade: Bool, hasBody: Bool = false) {
     self.owner = owner
     target.requestBegan()
     self.toHead = toHead
@@ -85,19 +131,19 @@ final class UpstreamConnection: ChannelInboundHandler {
     body = nil
   }
 
-  func write(_ bytes: ByteBuffer) { context?.write(wrapOutboundOut(bytes), promise: nil) }
+  override func write(_ bytes: ByteBuffer) { context?.write(wrapOutboundOut(bytes), promise: nil) }
 
-  func flush() { context?.flush() }
+  override func flush() { context?.flush() }
 
-  /// Ends the exchange. The connection becomes idle, or is closed if it cannot be reused.
-  func end(reusable: Bool) {
+  /// The connection becomes idle, or is closed if it cannot be reused.
+  override func end(reusable: Bool) {
     release()
     resumeReading()
     guard reusable, keepsAlive, isOpen, input.readableBytes == 0, !isTunnel else { return close() }
     target.putIdle(self)
   }
 
-  func close() {
+  override func close() {
     release()
     context?.close(promise: nil)
   }
@@ -107,17 +153,14 @@ final class UpstreamConnection: ChannelInboundHandler {
     owner = nil
   }
 
-  /// The time since the upstream last acknowledged sent bytes; nil if it is unknown.
-  var sinceBytesMoved: TimeAmount? { channel.flatMap { SocketProgress.sinceBytesMoved($0) } }
+  /// The time since the upstream last acknowledged sent bytes.
+  override var sinceBytesMoved: TimeAmount? { channel.flatMap { SocketProgress.sinceBytesMoved($0) } }
 
-  /// Enables keepalive, because the connection may be silent for a long time.
-  func watchPeer() { if let channel { Keepalive.enable(channel) } }
+  override func watchPeer() { if let channel { Keepalive.enable(channel) } }
 
-  /// The client has closed its side of a tunnel.
-  func closeOutput() { context?.close(mode: .output, promise: nil) }
+  override func closeOutput() { context?.close(mode: .output, promise: nil) }
 
-  /// Resumes a held read once the client side accepts bytes again.
-  func resumeReading() {
+  override func resumeReading() {
     guard readIsHeld else { return }
     readIsHeld = false
     context?.read()
@@ -188,7 +231,7 @@ final class UpstreamConnection: ChannelInboundHandler {
   }
 
   /// Whether the error says that the upstream ended the connection.
-  private static func isClosing(_ error: any Error) -> Bool {
+  static func isClosing(_ error: any Error) -> Bool {
     if let error = error as? IOError { return [ECONNRESET, EPIPE, ENOTCONN].contains(error.errnoCode) }
     return error is ChannelError || UpstreamTLS.isUncleanShutdown(error)
   }
@@ -215,18 +258,14 @@ final class UpstreamConnection: ChannelInboundHandler {
         case .data(let data): owner.answerData(data)
         case .incomplete: return
         case .end, nil:
+          if let trailers = body?.trailers { owner.answerTrailers(trailers) }
           body = nil
           return owner.answerEnded(by: self)
         }
       }
     } catch {
       keepsAlive = false
-      let reason: String =
-        switch error {
-        case .malformed(let text): text
-        default: "the head is too large"
-        }
-      owner.upstreamFailed(.unreadable(reason), self)
+      owner.upstreamFailed(.unreadable(error.wordsOfAnswer), self)
     }
   }
 
@@ -253,7 +292,7 @@ final class UpstreamConnection: ChannelInboundHandler {
 }
 
 /// Back-pressure: reads from the upstream only what the client accepts.
-extension UpstreamConnection: ChannelOutboundHandler {
+extension UpstreamHTTP1: ChannelOutboundHandler {
   typealias OutboundIn = ByteBuffer
 
   func read(context: ChannelHandlerContext) {

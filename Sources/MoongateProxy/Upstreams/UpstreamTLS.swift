@@ -10,28 +10,31 @@ final class UpstreamTLS {
     let trust: UpstreamTrust?
     let usesHTTP2: Bool
 
-    init(_ upstream: Upstream) {
+    init(_ upstream: Upstream, byHTTP2: Bool) {
       var trust = upstream.trust
       trust?.name = nil
       self.trust = trust == UpstreamTrust() ? nil : trust
-      usesHTTP2 = upstream.usesHTTP2
+      usesHTTP2 = byHTTP2
     }
   }
 
   private var made: [Settings: NIOSSLContext] = [:]
 
   /// The context for connections to the upstream.
-  func context(for upstream: Upstream) throws -> NIOSSLContext {
-    let settings = Settings(upstream)
+  /// - Parameter byHTTP2: whether they agree on HTTP/2 by ALPN (RFC 9113 section 3.2). Others offer nothing.
+  func context(for upstream: Upstream, byHTTP2: Bool = false) throws -> NIOSSLContext {
+    let settings = Settings(upstream, byHTTP2: byHTTP2)
     if let known = made[settings] { return known }
-    let context = try NIOSSLContext(configuration: (settings.trust ?? UpstreamTrust()).configuration())
+    var configuration = try (settings.trust ?? UpstreamTrust()).configuration()
+    if byHTTP2 { configuration.applicationProtocols = ["h2"] }
+    let context = try NIOSSLContext(configuration: configuration)
     made[settings] = context
     return context
   }
 
   /// Forgets the contexts, and with them the keys, of all other upstreams.
   func keep(only upstreams: some Sequence<Upstream>) {
-    let used = Set(upstreams.map(Settings.init))
+    let used = Set(upstreams.flatMap { [Settings($0, byHTTP2: false), Settings($0, byHTTP2: $0.usesHTTP2)] })
     made = made.filter { used.contains($0.key) }
   }
 

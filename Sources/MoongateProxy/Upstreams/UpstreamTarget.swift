@@ -16,7 +16,7 @@ final class UpstreamTarget {
   let upstream: Upstream
   private let eventLoop: any EventLoop
   private let tls: UpstreamTLS
-  private let spare: SpareFields
+  let spare: SpareFields
   private var idle: [UpstreamConnection] = []
   private var counted = EventLoopMetrics.Upstream()
   private var downUntil = NIODeadline.uptimeNanoseconds(0)
@@ -24,18 +24,23 @@ final class UpstreamTarget {
   /// The requests of this event loop that the upstream has not completed, and the connections that are being opened.
   private(set) var busy = 0
   private var isRetired = false
+  /// nil unless the upstream is spoken to by HTTP/2.
+  private(set) var http2: UpstreamHTTP2Pool?
+  /// Logs a fault of the upstream that no exchange tells.
+  var report: (_ reason: String) -> Void = { _ in }
 
   init(_ upstream: Upstream, eventLoop: any EventLoop, tls: UpstreamTLS, spare: SpareFields) {
     self.upstream = upstream
     self.eventLoop = eventLoop
     self.tls = tls
     self.spare = spare
+    if upstream.usesHTTP2 { http2 = UpstreamHTTP2Pool(self) }
   }
 
   /// The current metrics.
   var metrics: EventLoopMetrics.Upstream {
     var now = counted
-    now.idle = idle.count
+    now.idle = idle.count + (http2?.idle ?? 0)
     return now
   }
 
@@ -67,8 +72,14 @@ final class UpstreamTarget {
   /// A request whose attempt here failed was sent again, here or to another upstream.
   func wasRetried(_ cause: UpstreamFailureCause) { counted.retries[cause, default: 0] += 1 }
 
-  /// Takes the most recently used idle connection.
-  func takeIdle(canRepeat: Bool, now: NIODeadline) -> UpstreamConnection? {
+  /// Takes the most recently used idle connection, or a stream of an HTTP/2 connection.
+  /// - Parameter forUpgrade: whether another protocol is asked for, which only HTTP/1.1 can do.
+  func takeIdle(canRepeat: Bool, forUpgrade: Bool = false, now: NIODeadline) -> UpstreamConnection? {
+    if let http2, !forUpgrade {
+      let stream = http2.take(forBody: !canRepeat)
+      if stream != nil { counted.reused += 1 }
+      return stream
+    }
     while let connection = idle.popLast() {
       guard connection.isOpen else { continue }
       if !canRepeat, now - connection.idleSince > Self.freshness {
@@ -95,21 +106,52 @@ final class UpstreamTarget {
   func retire() {
     isRetired = true
     closeIdle(before: .distantFuture)
+    http2?.retire()
   }
 
   /// Closes connections that have been idle since before the time.
   func closeIdle(before moment: NIODeadline) {
+    http2?.closeIdle(before: moment)
     let old = idle.filter { $0.idleSince < moment }
     guard !old.isEmpty else { return }
     idle.removeAll { $0.idleSince < moment }
     for connection in old { connection.close() }
   }
 
-  /// Opens a connection. The callback runs on the event loop after the TLS handshake, if any.
-  func connect(timeout: TimeAmount, _ callback: @escaping (Result<UpstreamConnection, any Error>) -> Void) {
+  /// Opens a connection, or a stream of an HTTP/2 connection. The callback runs on the event loop after the TLS
+  /// handshake, if any.
+  /// - Parameter forUpgrade: whether another protocol is asked for, which only HTTP/1.1 can do.
+  func connect(
+    timeout: TimeAmount, forUpgrade: Bool = false,
+    _ callback: @escaping (Result<UpstreamConnection, any Error>) -> Void
+  ) {
+    if let http2, !forUpgrade { return http2.connect(timeout: timeout, callback) }
+    open(timeout: timeout, byHTTP2: false) { target, ready in
+      UpstreamHTTP1(target: target, spare: target.spare, ready: target.upstream.isSecure ? ready : nil)
+    } _: { (result: Result<UpstreamHTTP1, any Error>) in
+      callback(result.map { $0 })
+    }
+  }
+
+  /// Opens an HTTP/2 connection. The callback runs on the event loop after the upstream's SETTINGS.
+  func openHTTP2(
+    for pool: UpstreamHTTP2Pool, timeout: TimeAmount, _ callback: @escaping (Result<UpstreamHTTP2, any Error>) -> Void
+  ) {
+    open(
+      timeout: timeout, byHTTP2: true,
+      { target, ready in UpstreamHTTP2(target: target, pool: pool, eventLoop: target.eventLoop, ready: ready) },
+      callback)
+  }
+
+  /// - Parameter make: makes the handler that follows TLS. It completes the promise when it can be used, except without
+  ///   TLS in HTTP/1.1.
+  private func open<Handler: ChannelHandler>(
+    timeout: TimeAmount, byHTTP2: Bool, _ make: @escaping (UpstreamTarget, EventLoopPromise<Void>) -> Handler,
+    _ callback: @escaping (Result<Handler, any Error>) -> Void
+  ) {
     let tls: NIOSSLContext?
     do {
-      tls = upstream.isSecure ? try self.tls.context(for: upstream) : nil
+      tls = upstream.isSecure ? try self.tls.context(for: upstream, byHTTP2: byHTTP2) : nil
     } catch {
       counted.failed += 1
       return callback(.failure(error))
@@ -118,7 +160,7 @@ final class UpstreamTarget {
     let upstream = upstream
     let bare = IPAddressBytes.withoutBrackets(upstream.host)
     let name = upstream.trust?.name ?? bare
-    let bound = NIOLoopBound(self, eventLoop: eventLoop)
+    let bound = NIOLoopBound((target: self, make: make), eventLoop: eventLoop)
     let ready = eventLoop.makePromise(of: Void.self)
     let opening = ClientBootstrap(group: eventLoop)
       .connectTimeout(timeout)
@@ -132,9 +174,7 @@ final class UpstreamTarget {
             try channel.pipeline.syncOperations.addHandler(
               NIOSSLClientHandler(context: tls, serverHostname: isAddress ? nil : name))
           }
-          let handler = UpstreamConnection(
-            target: bound.value, spare: bound.value.spare, ready: tls == nil ? nil : ready)
-          try channel.pipeline.syncOperations.addHandler(handler)
+          try channel.pipeline.syncOperations.addHandler(bound.value.make(bound.value.target, ready))
         }
       }
     opening.connect(host: bare, port: upstream.port).assumeIsolated().whenComplete { result in
@@ -150,8 +190,8 @@ final class UpstreamTarget {
         // Use the close future instead of `channelInactive`, which is not called if the callback below closes the
         // channel.
         channel.closeFuture.assumeIsolated().whenComplete { _ in self.counted.open -= 1 }
-        let found = Result { try channel.pipeline.syncOperations.handler(type: UpstreamConnection.self) }
-        guard tls != nil else {
+        let found = Result { try channel.pipeline.syncOperations.handler(type: Handler.self) }
+        guard tls != nil || byHTTP2 else {
           ready.succeed()
           self.busy -= 1
           return callback(found)

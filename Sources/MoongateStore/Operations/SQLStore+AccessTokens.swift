@@ -30,8 +30,10 @@ extension SQLStore {
     let recorded = try await write(at: latest) { rows in
       var recorded: [AuditEvent] = []
       for use in sorted where try AccessTokenRows.record(use, rows) {
-        try EventRows.append(use.event, encoded: use.event.json, rows)
-        recorded.append(use.event)
+        for event in memory.places.located([use.event]) {
+          try EventRows.append(event, encoded: event.json, rows)
+          recorded.append(event)
+        }
       }
       return recorded
     }

@@ -32,6 +32,8 @@ package struct SQLStoreMemory: Sendable {
   let decoded = DecodedFlows()
   let origins = FlowOrigins()
   let timing = StoreTiming()
+  /// Adds to audit events where their addresses are.
+  package let places = EventPlaces()
   /// Announces which audit events this process has stored.
   package let recorded = RecordedEvents()
   /// Announces this process's own changes of sessions before `apply` returns.
@@ -76,6 +78,7 @@ extension SQLStore {
   package func apply(_ changes: [Change], reading query: LedgerQuery?, at now: Timestamp) async throws(StoreFault)
     -> ApplyResult
   {
+    let changes = memory.places.located(changes)
     do {
       let prepared = try await removingUsersFromTrail(of: changes.map(PreparedChange.init), at: now)
       let stateAtCommit = LedgerStateAtCommit()
@@ -356,6 +359,7 @@ extension SQLStore {
 
   package func append(_ events: [AuditEvent]) async throws(StoreFault) {
     guard let latest = events.map(\.at).max() else { return }
+    let events = memory.places.located(events)
     let encoded = events.map { ($0, $0.json) }
     try await write(at: latest) { rows in
       for (event, json) in encoded { try EventRows.append(event, encoded: json, rows) }

@@ -60,7 +60,8 @@ struct Gateway {
     let generations = ActiveGeneration(generation, at: clock.now())
     spans.isOpen = settings.tracing != nil
     let signIns = SignInMetrics()
-    let audit = AuditTrail(store: store, logger: logger, signIns: signIns)
+    let audit = AuditTrail(store: store, logger: logger, signIns: signIns, generations: generations)
+    store.memory.places.use(generations)
     store.memory.recorded.subscribe { signIns.note($0) }
     let securityLog = SecurityLog(logger: Logger(label: "security"))
     store.memory.recorded.subscribe { securityLog.note($0) }
@@ -219,7 +220,8 @@ struct Gateway {
       SignalReload(reload: reload, accessLog: accessLog, notifier: notifier, logger: logger),
       Background { await upgrading.followPredecessors() },
       SignalUpgrade(upgrading: upgrading, audit: audit, clock: clock, random: random),
-      CertificateReload(reload: reload), KeyReload(settings.key, keys: key.keys, logger: logger),
+      CertificateReload(reload: reload), GeoReload(generations: generations, logger: logger),
+      KeyReload(settings.key, keys: key.keys, logger: logger),
     ]
     services +=
       [Watchdog(eventLoops: eventLoops, notifier: notifier, logger: logger)].compactMap(\.self) as [any Service]

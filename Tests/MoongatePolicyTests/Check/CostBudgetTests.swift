@@ -23,7 +23,7 @@ import Testing
   }
 
   @Test func limitsPerAddressPrefixAndCountryDoNotBoundACapableAttacker() {
-    let limits = [LimitKey.ip, .network, .prefix, .country, .device, .flow].map {
+    let limits = [LimitKey.ip, .network, .clientCountry, .asn, .prefix, .country, .device, .flow].map {
       Limit.test("\($0)", on: .send, per: $0, max: 1, window: Self.hour)
     }
     #expect(CostBudget(.test(Self.phone, limits: limits)).messagesPerHour == nil)

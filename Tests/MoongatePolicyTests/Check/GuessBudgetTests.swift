@@ -56,7 +56,7 @@ import Testing
   }
 
   @Test func limitsThatDoNotBoundAnAttacker() {
-    for key in [LimitKey.ip, .network, .device, .flow, .challenge] {
+    for key in [LimitKey.ip, .network, .clientCountry, .asn, .device, .flow, .challenge] {
       #expect(
         GuessBudget(codesOf: .test(phone, limits: [.test("v", on: .verify, per: key, max: 5, window: .seconds(60))]))
           .per30Days == nil)

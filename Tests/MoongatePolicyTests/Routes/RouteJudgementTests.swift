@@ -82,6 +82,22 @@ import Testing
       ])
   }
 
+  /// Attack: a proxy of which the gateway does not know ends TLS. All clients have its address, and need no session.
+  @Test func networksBehindAnUntrustedProxyAreRefused() throws {
+    func problems(_ more: String) throws -> [String] {
+      let gateway = TestFolder.gateway.replacing("http://localhost:8080", with: "https://auth.example.com")
+        .replacing("outbox()", with: "outbox { allow_public = true }").replacing("region", with: "\(more)region")
+      let folder = try ServiceFieldTests.folder(
+        Self.networks, to: "\"http://127.0.0.1:3000\"", ["gateway.lua": gateway])
+      return folder.problems().filter { $0.hasPrefix("routes.lua") }
+    }
+    #expect(
+      try problems("") == [
+        "routes.lua:4: routes[1].allow.networks: requires `trusted_proxies` in gateway.lua: public_url is https and `tls` is missing, so a proxy is in front, whose address all clients would have"
+      ])
+    #expect(try problems("trusted_proxies = { \"10.0.0.1/32\" }, ") == [])
+  }
+
   // MARK: other fields
 
   @Test func wordThatLooksLikeAHostIsWarnedOf() throws {
@@ -133,7 +149,7 @@ import Testing
       .replacing("outbox()", with: "outbox { allow_public = true }")
     let folder = try ServiceFieldTests.folder("frames = { \"https://portal.example.com\" }", ["gateway.lua": settings])
     #expect(
-      try folder.problems() == [
+      folder.problems() == [
         "routes.lua:3: routes[1].frames: no user can sign in within a frame: public_url must be https for that"
       ])
   }

@@ -76,15 +76,15 @@ import Testing
   @Test(arguments: [
     (
       "\"/docs\"",
-      "\"/docs\" is not the beginning of all paths that \"/wiki/**\" matches: write path = \"/docs/**\", or leave it out"
+      "\"/docs\" is not the beginning of all paths that \"/wiki/**\" matches: write strip = \"/wiki\", or path = \"/docs/**\""
     ),
     (
       "\"/wik\"",
-      "\"/wik\" is not the beginning of all paths that \"/wiki/**\" matches: write path = \"/wik/**\", or leave it out"
+      "\"/wik\" is not the beginning of all paths that \"/wiki/**\" matches: write strip = \"/wiki\", or path = \"/wik/**\""
     ),
     (
       "\"/wiki/x\"",
-      "\"/wiki/x\" is not the beginning of all paths that \"/wiki/**\" matches: write path = \"/wiki/x/**\", or leave it out"
+      "\"/wiki/x\" is not the beginning of all paths that \"/wiki/**\" matches: write strip = \"/wiki\", or path = \"/wiki/x/**\""
     ),
     ("\"/wiki/\"", "\"/wiki/\" \(notABeginning)"), ("\"wiki\"", "\"wiki\" \(notABeginning)"),
     ("\"/\"", "\"/\" \(notABeginning)"), ("\"/wiki/*\"", "\"/wiki/*\" \(notABeginning)"),

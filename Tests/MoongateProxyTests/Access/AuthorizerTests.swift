@@ -171,14 +171,14 @@ import Testing
   @Test func failingGroupsMakeOpenRouteAnonymous() throws {
     let access = try AccessFixture([.test(ports: [], open: true)], change: failingGroups)
     let decision = access.decide(try access.proxied("/x", AccessFixture.cookie), .live(access.session()))
-    #expect(decision.grant != nil && decision.grant?.session == nil && decision.ignoredFault?.message == "no")
+    #expect(decision.grant != nil && decision.grant?.session == nil && decision.ignored?.fault.message == "no")
   }
 
   @Test func failingGroupsRefuseSessionRoute() throws {
     let access = try AccessFixture([.test(ports: [])], change: failingGroups)
     let decision = access.decide(try access.proxied("/x", AccessFixture.cookie), .live(access.session()))
     #expect(decision.refusal?.code == .policyError && decision.refusal?.fault?.message == "no")
-    #expect(decision.ignoredFault == nil && decision.refusal?.account == TestGateway.account)
+    #expect(decision.ignored == nil && decision.refusal?.account == TestGateway.account)
   }
 
   @Test func nonMemberIsForbidden() throws {

@@ -18,6 +18,7 @@ import Testing
 
     func send(_ bytes: ByteBuffer, promise: EventLoopPromise<Void>?) { promise?.succeed() }
     func flush() {}
+    func trail(_ lines: ByteBuffer) {}
     func read() {}
     func end() {}
     func cut() {}

@@ -33,6 +33,7 @@ import Testing
     verdicts: [FunctionName: @Sendable (Facts) -> Verdict] = [:]
   ) async throws -> TestGateway {
     var settings = GatewaySettings.test()
+    settings.answersCredentials = trusted
     if trusted { settings.trustedProxies = [AddressBlock(network: [127, 0, 0, 1], prefix: 32)] }
     return try await TestGateway(
       routes: [

@@ -186,9 +186,10 @@ import Testing
 
   // MARK: forward-auth
 
-  private func asking(_ routes: [Route]) async throws -> TestGateway {
+  private func asking(_ routes: [Route], answersCredentials: Bool = true) async throws -> TestGateway {
     var settings = GatewaySettings.test()
     settings.trustedProxies = [AddressBlock(network: [127, 0, 0, 1], prefix: 32)]
+    settings.answersCredentials = answersCredentials
     return try await TestGateway(routes: routes, settings: settings)
   }
 
@@ -240,6 +241,19 @@ import Testing
     let anonymous = try await forward(gateway, dialect, "/x", Self.own)
     #expect(!anonymous.contains { $0.lowercased().hasPrefix("authorization:") })
     #expect(isTold(anonymous) == (dialect != "traefik"))
+    await gateway.stop()
+  }
+
+  /// Attack: a user asks `/auth/forward` through a proxy that passes everything on, and reads the service's password.
+  @Test(arguments: ForwardAuthTests.dialects) func answersStateNoCredentialUnasked(_ dialect: String) async throws {
+    let routes = [Self.route("/basic/**", 1, Self.basic, open: true), Route.test(ports: [1])]
+    let gateway = try await asking(routes, answersCredentials: false)
+    let refused = try await forward(gateway, dialect, "/basic/x", Self.cookie)
+    #expect(refused[0].hasPrefix("HTTP/1.1 403"))
+    #expect(!refused.contains { $0.lowercased().hasPrefix("authorization:") })
+    // Nothing is secret in these answers.
+    #expect(try await forward(gateway, dialect, "/basic/x", Self.own)[0] == "HTTP/1.1 200 OK")
+    #expect(try await forward(gateway, dialect, "/x", Self.cookie)[0] == "HTTP/1.1 200 OK")
     await gateway.stop()
   }
 }

@@ -76,10 +76,26 @@ import Testing
     #expect(send("", end: true) == "0\r\n\r\n")
   }
 
-  @Test func requestTrailersOnlyEndTheBody() {
+  /// What of them may go on is up to `ClientConnection.trailersForService`.
+  @Test func requestTrailersEndTheBody() {
     _ = ask("POST", end: false)
-    let trailers = HPACKHeaders([("remote-user", "root")])
-    #expect(stream.receive(.headers(.init(headers: trailers, endStream: true))) == "0\r\n\r\n")
+    let trailers = HPACKHeaders([("x-sum", "1"), ("x-b", "c")])
+    #expect(
+      stream.receive(.headers(.init(headers: trailers, endStream: true))) == "0\r\nx-sum: 1\r\nx-b: c\r\n\r\n")
+  }
+
+  @Test func trailersBehindADeclaredLengthAreDropped() {
+    _ = ask("POST", end: false, [("content-length", "5")])
+    #expect(send("hello") == "hello")
+    #expect(stream.receive(.headers(.init(headers: HPACKHeaders([("x-sum", "1")]), endStream: true))) == "")
+  }
+
+  @Test func responseTrailersAreTheLastFrame() {
+    _ = ask()
+    #expect(
+      answer("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n", "0\r\ngrpc-status: 0\r\n", "\r\n") == [
+        ":status=200", "'ok'", "grpc-status=0 end",
+      ])
   }
 
   @Test func incompleteResponseIsReset() {
@@ -177,7 +193,9 @@ private final class FramedStream {
       } else {
         isRight = false
       }
-    case .headers(let frame): if frame.endStream { isRight = framing.receiveEnd(into: &parts) }
+    case .headers(let frame):
+      guard frame.endStream else { break }
+      isRight = framing.receiveEnd(trailers: FieldText.trailers(frame.headers), into: &parts)
     case .data(let frame):
       if case .byteBuffer(let bytes) = frame.data { isRight = framing.receiveBody(bytes, into: &parts) }
       if isRight, frame.endStream { isRight = framing.receiveEnd(into: &parts) }

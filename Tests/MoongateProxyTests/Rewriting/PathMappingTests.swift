@@ -24,7 +24,7 @@ import Testing
 
   @Test(arguments: [
     ("/wiki", ""), ("/wiki/", "/"), ("/wiki/x/y", "/x/y"), ("/wiki/wiki/x", "/wiki/x"), ("/wiki/%2525", "/%2525"),
-    ("/wiki/a;b=c/%20", "/a;b=c/%20"), ("/wiki/x/", "/x/"), ("/wiki/%2fx", "/%2fx"),
+    ("/wiki/a;b=c/%20", "/a;b=c/%20"), ("/wiki/x/", "/x/"), ("/wiki/x%2fy", "/x%2fy"),
   ])
   func prefixIsRemovedByteForByte(_ path: String, _ left: String) {
     #expect(rest(path, strip: "/wiki") == left)
@@ -65,6 +65,14 @@ import Testing
       #expect(rest(path, strip: "/wiki") == nil, "\(path)")
       #expect(rest(path, strip: "/wiki", base: "/base")?.hasPrefix("//") == true, "\(path)")
     }
+    // Attack: a service that decodes the path first.
+    for rest in ["/%2Fevil.example/x", "/%2f%2fevil.example", "/%5Cevil.example", "/%5c"] {
+      for path in ["/wiki\(rest)", "/%77iki;a\(rest)"] {
+        #expect(self.rest(path, strip: "/wiki") == nil, "\(path)")
+        #expect(self.rest(path, strip: "/wiki", base: "/base") == rest, "\(path)")
+      }
+    }
+    #expect(rest("/wiki/%252Fx", strip: "/wiki") == "/%252Fx", "decoded once, this is text")
     #expect(rest("/wiki/x//y", strip: "/wiki") == "/x//y")
     #expect(rest("//x", strip: "") == "//x", "paths of routes without strip stay as they are")
   }

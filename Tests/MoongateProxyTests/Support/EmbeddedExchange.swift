@@ -11,7 +11,7 @@ struct EmbeddedExchange {
   let client = EmbeddedChannel()
   let upstream: EmbeddedChannel
   /// The connection on `upstream`, idle at first.
-  let connection: UpstreamConnection
+  let connection: UpstreamHTTP1
 
   /// - Parameter address: the peer of the client connection.
   init(_ gateway: TestGateway, from address: String = "192.0.2.1") throws {
@@ -20,7 +20,7 @@ struct EmbeddedExchange {
     client.connect(to: try SocketAddress(ipAddress: address, port: 1), promise: nil)
     let loop = gateway.proxy.loop(for: client.eventLoop)
     let target = loop.currentPlan().routes[0].targets[0]
-    connection = UpstreamConnection(target: target, spare: loop.spare, ready: nil)
+    connection = UpstreamHTTP1(target: target, spare: loop.spare, ready: nil)
     upstream = EmbeddedChannel(handlers: [HalfCloser(), connection], loop: client.embeddedEventLoop)
     upstream.connect(to: try SocketAddress(ipAddress: "192.0.2.2", port: 2), promise: nil)
     target.putIdle(connection)

@@ -55,7 +55,7 @@ final class EmbeddedStreams {
     if !header.isEmpty { try channel.writeInbound(ByteBuffer(bytes: header)) }
     channel.pipeline.fireUserInboundEventTriggered(TLSUserEvent.handshakeCompleted(negotiatedProtocol: "h2"))
     if let target = loop.currentPlan().routes.first?.targets.first {
-      let connection = UpstreamConnection(target: target, spare: loop.spare, ready: nil)
+      let connection = UpstreamHTTP1(target: target, spare: loop.spare, ready: nil)
       let upstream = EmbeddedChannel(handler: connection, loop: channel.embeddedEventLoop)
       upstream.connect(to: try SocketAddress(ipAddress: "192.0.2.2", port: 2), promise: nil)
       target.putIdle(connection)
@@ -117,6 +117,11 @@ final class EmbeddedStreams {
     channel.embeddedEventLoop.run()
     var bytes: [UInt8] = []
     while let part = try channel.readOutbound(as: ByteBuffer.self) { bytes += part.readableBytesView }
+    return try Self.parse(bytes, by: &decoder, lengths: &lengths)
+  }
+
+  /// The frames in the bytes. The lengths of their payloads are appended to the list.
+  static func parse(_ bytes: [UInt8], by decoder: inout HPACKDecoder, lengths: inout [Int]) throws -> [Frame] {
     var found: [Frame] = []
     var index = 0
     while index + 9 <= bytes.count {

@@ -163,14 +163,20 @@ extension Route {
     requirement: Requirement? = nil,
     flow: String = "login", decide: FunctionName? = nil, timeout: Duration = .seconds(30), upgrade: Bool = false,
     headers: [(name: String, value: String)] = [], bodyLimit: Int? = nil,
-    bodyRate: BodyRate? = nil, groups: [String] = [], tokens: RouteTokens? = nil, serviceWorker: Bool = false
+    bodyRate: BodyRate? = nil, groups: [String] = [], tokens: RouteTokens? = nil, serviceWorker: Bool = false,
+    http2: Bool = false
   ) -> Route {
     let parts = path.dropFirst().split(separator: "/", omittingEmptySubsequences: false)
+    let upstreams = ports.map { port in
+      var upstream = Upstream(isSecure: false, host: "127.0.0.1", port: port)
+      upstream.usesHTTP2 = http2
+      return upstream
+    }
     return Route(
       host: host,
       path: PathPattern(text: path, segments: parts.map { $0 == "**" ? .anySegments : .glob(Array($0.utf8)) }),
       methods: methods,
-      upstreams: ports.map { Upstream(isSecure: false, host: "127.0.0.1", port: $0) }, isOpen: open, flow: flow,
+      upstreams: upstreams, isOpen: open, flow: flow,
       requirement: requirement,
       decide: decide, timeout: timeout, allowsUpgrade: upgrade, headers: headers, bodyLimit: bodyLimit,
       bodyRate: bodyRate,

@@ -31,7 +31,7 @@ import Testing
     #expect(try tls.context(for: upstream(named)) === context, "the name is compared for each connection")
     var http2 = upstream()
     http2.usesHTTP2 = true
-    #expect(try tls.context(for: http2) !== context)
+    #expect(try tls.context(for: http2, byHTTP2: true) !== context)
     tls.keep(only: [upstream()])
     #expect(try tls.context(for: upstream(named)) === context)
     tls.keep(only: [])

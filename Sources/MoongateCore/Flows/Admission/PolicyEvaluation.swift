@@ -91,11 +91,13 @@ struct PolicyEvaluation: FlowPart {
       isOwnDevice = isOwnDevice || keys.knows(request.device, account, by: policy.provider)
       isTrusted = isTrusted || id == target.account && keys.knows(request.device, account, by: nil)
     }
-    return StepSubject(
+    var subject = StepSubject(
       provider: policy.provider, identifier: target.identifier, account: target.account,
       conceals: policy.unknownAccount == .conceal, flow: flow.record.id, challenge: target.challenge,
       address: request.client.address, device: request.device?.id, isClaimed: !target.claimants.isEmpty,
       isOwnDevice: isOwnDevice, isTrusted: isTrusted)
+    subject.place = request.place
+    return subject
   }
 
   /// The subject that an open step is counted against.
@@ -145,7 +147,8 @@ struct PolicyEvaluation: FlowPart {
         address: request.client.address, userAgent: request.client.userAgent,
         isNewDevice: !(account.map { keys.knows(request.device, $0, by: nil) } ?? subject?.isTrusted ?? false),
         // A flow that an operator made began in no network.
-        networkChanged: !record.network.isEmpty && record.network != request.client.address.networkKey),
+        networkChanged: !record.network.isEmpty && record.network != request.client.address.networkKey,
+        place: request.place),
       clockIsSuspect: clock.isSuspect)
     // A shadow asks functions of groups that the active generation may not have.
     if let account, !request.generation.accounts.groups.isEmpty || request.watch != nil {

@@ -234,9 +234,8 @@ struct PageSet: Sendable {
     return TemplateNames(templates: templates, words: names, shape: shape).missing(in: TemplateTag.all(in: text))
   }
 
-  /// The maximum size of a template of `error_pages`, in bytes.
-  ///
-  /// Attack: a flood of refused requests, each of which gets such a page.
+  /// The maximum size of a template of `error_pages`, in bytes. Attack: a flood of refused requests gets a page for
+  /// each.
   private static let largestErrorTemplate = 64 * 1024
 
   private static func faults(ofErrorTemplate bytes: [UInt8]) -> [(line: Int, message: String)] {

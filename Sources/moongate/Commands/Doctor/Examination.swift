@@ -31,6 +31,7 @@ struct Examination {
     }
     if all.isEmpty { all.append(.ok("configuration", "Generation \(generation.id.prefix(8)) is good.")) }
     let (key, store, storeOffset) = await keyAndStore()
+    all += Judgement.geo(gateway, now: SystemClock.systemWall())
     all += certificate() + upstreamCertificates() + [key] + disk() + [keyFolder()].compactMap(\.self)
     let (upstreams, upstreamOffsets) = await self.upstreams()
     let (sites, siteOffsets) = await self.sites()

@@ -12,7 +12,8 @@ struct ProxyCommand: AsyncParsableCommand {
       Prints the configuration of the guide for the proxy, with the address of `listen`, the host of `public_url`, and \
       every header that `identity` of a route names: the proxy removes it from the requests of clients and copies it from \
       the gateway's answers. Change the port 8000 and the service 127.0.0.1:3000. Several files are printed one after the \
-      other; the first line of each names it. Print it again after a change of `identity` or `bearer` in routes.lua.
+      other; the first line of each names it. Print it again after a change of `identity` or `bearer` in routes.lua. \
+      Routes with `identity.basic` or `bearer` also need `forward_auth_credentials = true` in gateway.lua.
       """)
 
   @OptionGroup var configuration: ConfigurationOption
