@@ -137,6 +137,7 @@ LONG = {
     "test_openid_provider_clients": 2,
     "test_cluster_maintenance": 1,
     "test_crowds": 1,
+    "test_routes_frames": 1,
 }
 
 

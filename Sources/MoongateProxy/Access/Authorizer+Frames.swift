@@ -22,7 +22,7 @@ extension Authorizer {
     return RequestRefusal(
       .originRefused,
       reason:
-        "the session of a frame, and no page of the service sent the request: its Origin is another one, or null (as with Referrer-Policy: no-referrer)"
+        "no page of the service sent the request with a frame's session: its Origin is another one, or null (Referrer-Policy: no-referrer)"
     )
   }
 }

@@ -14,9 +14,9 @@ import Testing
     try await TestGateway(
       routes: routes, page: { refusal, _, _ in "<p>usual \(refusal.code.name)</p>" },
       errorPage: { refused in
-        refused.templates == "empty"
-          ? nil
-          : "<p>\(page) \(refused.templates) \(refused.refusal.code.name) \(refused.languages ?? "-") \(refused.nonce)</p>"
+        if refused.templates == "empty" { return nil }
+        let code = refused.refusal.code.name
+        return "<p>\(page) \(refused.templates) \(code) \(refused.languages ?? "-") \(refused.nonce)</p>"
       })
   }
 

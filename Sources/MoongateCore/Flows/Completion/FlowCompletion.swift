@@ -205,6 +205,7 @@ struct FlowCompletion: FlowPart {
         ? nil : AccountView(outcome.account, isNew: outcome.isNew, pads: request.generation.pads),
       session: ending.session.map { SessionView($0, token: ending.secret, at: flow.request.now) }, next: ending.next,
       isOfBrowser: record.browser != nil && record.browser == request.client.browser)
+    view.returnTo = flow.record.returnTo
     // The browser passed the steps, so it is the known device, also if an app receives the result.
     view.deviceToken = ending.device
     view.staysSignedIn = flow.record.isRemembered
