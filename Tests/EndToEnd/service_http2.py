@@ -46,8 +46,7 @@ class Stream:
 
     def raw(self, data):
         """Sends bytes that h2 knows nothing of, after all that it has to send."""
-        self.connection.flush()
-        self.connection.socket.sendall(data)
+        self.connection.socket.sendall(self.connection.h2.data_to_send() + data)
 
 
 class Connection(threading.Thread):
